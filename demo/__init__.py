@@ -1,0 +1,1 @@
+"""The story `make demo` tells, on a real platform in a temporary folder."""

@@ -1,0 +1,88 @@
+"""Plays the story and checks it: 1,000 events, three bad, two parts killed, one number."""
+
+import time
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from demo import counts, publishers
+from demo.platform import Platform, running, wait_until
+from demo.stream import LiveReader
+from tristore.config import EventsSettings
+
+GOOD, BAD = 997, 3
+console = Console()
+
+
+def main() -> None:
+    started = time.monotonic()
+    console.rule("Tristore: one event's way, on real servers")
+    with running() as platform:
+        console.print(f"up after {time.monotonic() - started:.1f} s, in {platform.folder}")
+        story(platform)
+    console.print(f"done in {time.monotonic() - started:.0f} s; everything stopped")
+
+
+def story(platform: Platform) -> None:
+    status = platform.status()
+    assert status is not None
+    reader = LiveReader(status["url"], status["token"])
+    reader.start()
+    publish(platform, status)
+    wait_until(lambda: counts.postgres(status) == (GOOD, BAD), "the log")
+    wait_until(lambda: len(reader.seen) == GOOD, "the live reader")
+    show_stream(reader)
+    show_dead_letters(status)
+    wait_until(lambda: counts.delta(platform) == GOOD, "the Delta table")
+    reader.stop()
+    show_counts(platform, status, reader)
+
+
+def publish(platform: Platform, status: dict[str, str]) -> None:
+    publishers.by_transaction(status["databaseUrl"], 0, 300)
+    console.print("300 events committed with their rows (outbox)")
+    console.print(f"killed -9 the ingress worker (pid {platform.kill('ingress')})")
+    publishers.by_http(status["url"], status["token"], 300, 400)
+    console.print("400 events accepted over HTTP while it was dead")
+    publishers.by_queue(status["redisUrl"], EventsSettings().queue, 700, 297)
+    console.print("300 events by a plain BullMQ client, three of them bad")
+    wait_until(lambda: counts.delta(platform) > 0, "the first Spark micro-batch")
+    console.print(f"killed -9 the Spark driver (pid {platform.kill('pipeline')})")
+
+
+def show_stream(reader: LiveReader) -> None:
+    table = Table("sequence", "type", "id", title=f"live stream: {len(reader.seen)} events")
+    for frame in [*reader.seen[:2], *reader.seen[-2:]]:
+        table.add_row(str(frame["sequence"]), frame["event"]["type"], frame["event"]["id"])
+    console.print(table)
+
+
+def show_dead_letters(status: dict[str, str]) -> None:
+    table = Table("id", "reason", "where", "what", title="dead letters")
+    for row in counts.dead_letters(status):
+        table.add_row(*(escape(str(cell)) for cell in row))
+    console.print(table)
+
+
+def show_counts(platform: Platform, status: dict[str, str], reader: LiveReader) -> None:
+    bounds = "min(ingress_sequence), max(ingress_sequence)"
+    sql = f"SELECT count(*), count(DISTINCT id), {bounds} FROM events"
+    ((rows, ids, first, last),) = counts.duckdb(status, sql)
+    found = {
+        "Postgres, bus.workflow_events": counts.postgres(status)[0],
+        "WebSocket, distinct sequences": len({frame["sequence"] for frame in reader.seen}),
+        "Delta table, read by deltalake": counts.delta(platform),
+        "DuckDB over HTTP, rows": rows,
+        "DuckDB over HTTP, distinct ids": ids,
+    }
+    table = Table("asked of", "events", title=f"sequences {first} to {last}")
+    for place, number in found.items():
+        table.add_row(place, str(number))
+    console.print(table)
+    if set(found.values()) != {GOOD}:
+        raise SystemExit("the counts differ: this is a bug")
+    console.print(f"[bold]one number everywhere: {GOOD} stored, {BAD} dead-lettered[/bold]")
+
+
+main()

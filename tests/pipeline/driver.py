@@ -1,0 +1,52 @@
+"""The pipeline's driver as the process it is, and the Java process it brings."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from tests.support.waiting import wait_until
+from tristore.pipeline.session import PipelineConfig
+
+COMMAND = (sys.executable, "-m", "tristore", "pipeline", "run")
+
+
+def environment(config: PipelineConfig, failpoints: str = "") -> dict[str, str]:
+    return {
+        **os.environ,
+        "TRISTORE_DATABASE_URL": config.database_url,
+        "TRISTORE_DATA_DIR": str(Path(config.tables_root).parent),
+        "TRISTORE_JAVA_HOME": str(config.java_home),
+        "TRISTORE_SPARK_MASTER": config.master,
+        "TRISTORE_SPARK_DRIVER_MEMORY": config.driver_memory,
+        "TRISTORE_TIMESTORE__TRIGGER_SECONDS": "0.2",
+        "TRISTORE_FAILPOINTS": failpoints,
+    }
+
+
+@contextmanager
+def running(config: PipelineConfig, failpoints: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(COMMAND, env=environment(config, failpoints))
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def java_of(pid: int) -> psutil.Process:
+    """The JVM below the process; waits until it is there."""
+    return wait_until(lambda: _java(psutil.Process(pid)), 60)
+
+
+def _java(process: psutil.Process) -> psutil.Process | None:
+    found = [child for child in process.children(recursive=True) if child.name() == "java"]
+    return found[0] if found else None
+
+
+def gone(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE

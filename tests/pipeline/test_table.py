@@ -1,0 +1,85 @@
+"""Commits to the table: a repeated batch is taken once, one that does not fit is refused."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, Schema
+
+from tristore.errors import CheckpointMismatch, TristoreError
+from tristore.pipeline.checkpoint import Span
+from tristore.pipeline.datafiles import DataFile, describe
+from tristore.pipeline.table import Batch, Table
+
+COLUMNS = pa.schema([("ingress_sequence", pa.int64()), ("text", pa.string()), ("day", pa.string())])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    table = Table("events", tmp_path / "events")
+    table.create(Schema.from_arrow(COLUMNS))
+    return table
+
+
+def files(table: Table, name: str, span: Span) -> list[DataFile]:
+    numbers = list(range(span.after + 1, span.through + 1))
+    file = table.folder / "data" / name / "day=2026-03-01" / "part.parquet"
+    file.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"ingress_sequence": numbers, "text": [str(n) for n in numbers]}), file)
+    return describe(table.folder, table.folder / "data" / name, table.schema())
+
+
+def rows(table: Table) -> list[int]:
+    return sorted(DeltaTable(table.folder).to_pyarrow_table()["ingress_sequence"].to_pylist())
+
+
+def test_a_batch_committed_twice_is_in_once(table: Table) -> None:
+    first, second = Span("e", 0, 3), Span("e", 3, 5)
+    table.append(Batch("events:a", 0, first), files(table, "0-0", first))
+    table.append(Batch("events:a", 0, first), files(table, "0-1", first))
+    table.append(Batch("events:a", 1, second), files(table, "1-0", second))
+    assert rows(table) == [1, 2, 3, 4, 5]
+
+
+def test_the_same_batch_from_two_at_once_is_in_once(table: Table) -> None:
+    span = Span("e", 0, 3)
+    attempts = [files(table, f"0-{number}", span) for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda found: table.append(Batch("events:a", 0, span), found), attempts))
+    assert rows(table) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("app", "batch_id", "span"),
+    [
+        ("events:a", 0, Span("e", 0, 5)),
+        ("events:a", 1, Span("e", 4, 5)),
+        ("events:b", 0, Span("e", 0, 3)),
+    ],
+)
+def test_a_batch_that_does_not_continue_the_table_is_refused(
+    table: Table, app: str, batch_id: int, span: Span
+) -> None:
+    table.append(Batch("events:a", 0, Span("e", 0, 3)), files(table, "0-0", Span("e", 0, 3)))
+    with pytest.raises(CheckpointMismatch, match="table events ends at 3"):
+        table.append(Batch(app, batch_id, span), files(table, "other", span))
+    assert rows(table) == [1, 2, 3]
+
+
+def test_a_file_of_another_shape_is_refused(table: Table) -> None:
+    folder = table.folder / "data" / "0-0" / "day=2026-03-01"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"ingress_sequence": ["1"], "text": ["a"]}), folder / "part.parquet")
+    with pytest.raises(TristoreError, match="but the table has"):
+        describe(table.folder, folder, table.schema())
+
+
+def test_a_torn_file_is_refused(table: Table) -> None:
+    span = Span("e", 0, 3)
+    files(table, "0-0", span)
+    (file,) = (table.folder / "data").rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(pa.ArrowInvalid):
+        describe(table.folder, table.folder / "data" / "0-0", table.schema())

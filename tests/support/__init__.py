@@ -1,0 +1,1 @@
+"""What several test modules need: waiting for a state, asking the database, running parts."""

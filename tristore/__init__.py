@@ -1,0 +1,3 @@
+"""Three stores on one event bus."""
+
+__version__ = "0.1.0"

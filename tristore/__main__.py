@@ -1,0 +1,5 @@
+"""`python -m tristore`: how the parts start one another."""
+
+from tristore.cli import main
+
+main()

@@ -1,0 +1,31 @@
+"""The command line: one file per noun; parse, call, print."""
+
+import sys
+
+import typer
+
+from tristore import __version__
+from tristore.cli import migrate, pipeline, serve, status, up, work
+from tristore.errors import TristoreError
+
+app = typer.Typer(name="tristore", no_args_is_help=True, add_completion=False)
+app.command("up")(up.up)
+app.command("status")(status.status)
+app.command("serve")(serve.serve)
+app.command("work")(work.work)
+app.command("migrate")(migrate.migrate)
+app.add_typer(pipeline.app, name="pipeline")
+
+
+@app.command("version")
+def version() -> None:
+    """Print the version."""
+    print(__version__)
+
+
+def main() -> None:
+    try:
+        app()
+    except TristoreError as error:
+        print(f"tristore: {error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,50 @@
+"""`tristore work`: background parts as processes of their own."""
+
+import asyncio
+import signal
+from typing import Annotated
+
+import typer
+
+from tristore import failpoints, observe
+from tristore.config import Settings
+
+PARTS = ("relay", "ingress")
+
+
+def work(
+    parts: Annotated[
+        str, typer.Argument(help=f"Comma separated: {', '.join(PARTS)}.")
+    ] = "relay,ingress",
+) -> None:
+    """Run background parts until SIGTERM."""
+    chosen = parts.split(",")
+    if unknown := [part for part in chosen if part not in PARTS]:
+        raise typer.BadParameter(f"unknown: {', '.join(unknown)}; known: {', '.join(PARTS)}")
+    settings = Settings()
+    observe.configure_logs(parts)
+    failpoints.arm(settings.failpoints)
+    asyncio.run(_run(settings, chosen))
+
+
+async def _run(settings: Settings, chosen: list[str]) -> None:
+    tasks = [asyncio.create_task(_part(settings, part), name=part) for part in chosen]
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, lambda: [task.cancel() for task in tasks])
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)
+    for task in done:
+        if not task.cancelled() and (error := task.exception()):
+            raise error
+
+
+async def _part(settings: Settings, part: str) -> None:
+    # Imported here, so that no other command pays for the queue and the pool.
+    from tristore.wiring import open_ingress, open_relay
+
+    opening = {"relay": open_relay, "ingress": open_ingress}[part]
+    async with opening(settings) as worker:
+        await worker.run()

@@ -1,0 +1,102 @@
+"""The log: every accepted event once, in one order without gaps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+import orjson
+from psycopg.rows import class_row
+
+from tristore.db.pool import Connection
+from tristore.db.queries import load
+from tristore.events.envelope import Event, time_text
+
+_sql = load("tristore.events", "log.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    last: int
+    earliest: int
+    epoch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A row of the log, as every reader gets it."""
+
+    ingress_sequence: int
+    id: str
+    type: str
+    source: str
+    occurred_at: datetime
+    received_at: datetime
+    payload: dict[str, Any]
+    correlation_id: str | None
+    ttl_ms: int | None
+    metadata: dict[str, Any] | None
+    schema_version: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "type": self.type,
+            "source": self.source,
+            "occurredAt": time_text(self.occurred_at),
+            "receivedAt": time_text(self.received_at),
+            "ingressSequence": self.ingress_sequence,
+            "payload": self.payload,
+            "correlationId": self.correlation_id,
+            "ttl": self.ttl_ms,
+            "metadata": self.metadata,
+            "schemaVersion": self.schema_version,
+        }
+
+
+async def append(
+    conn: Connection, events: Sequence[Event], hashes: Sequence[bytes]
+) -> dict[str, int]:
+    """Stores the new ones among `events` (ids distinct) and returns their sequence numbers.
+
+    Call inside a transaction that does nothing slow afterwards: the head row stays locked until
+    it ends. Events that are missing in the answer were there before.
+    """
+    columns = {
+        "id": [e.id for e in events],
+        "type": [e.type for e in events],
+        "source": [e.source for e in events],
+        "occurred_at": [e.occurred_at for e in events],
+        "payload": [_json(e.payload) for e in events],
+        "correlation_id": [e.correlation_id for e in events],
+        "ttl_ms": [e.ttl for e in events],
+        "metadata": [_json(e.metadata) for e in events],
+        "schema_version": [e.schema_version for e in events],
+        "body_hash": list(hashes),
+    }
+    async with conn.pipeline():
+        await conn.execute(_sql.lock_head)
+        cursor = await conn.execute(_sql.append, columns)
+    return dict(cast(list[tuple[str, int]], await cursor.fetchall()))
+
+
+async def stored_hashes(conn: Connection, ids: Sequence[str]) -> dict[str, bytes]:
+    cursor = await conn.execute(_sql.hashes, {"id": list(ids)})
+    return dict(cast(list[tuple[str, bytes]], await cursor.fetchall()))
+
+
+async def head(conn: Connection) -> Head:
+    cursor = conn.cursor(row_factory=class_row(Head))
+    row = await (await cursor.execute(_sql.head)).fetchone()
+    assert row is not None
+    return row
+
+
+async def read(conn: Connection, after: int, limit: int) -> list[Stored]:
+    cursor = conn.cursor(row_factory=class_row(Stored))
+    await cursor.execute(_sql.read, {"after": after, "limit": limit})
+    return await cursor.fetchall()
+
+
+def _json(value: dict[str, Any] | None) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()

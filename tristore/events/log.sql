@@ -1,0 +1,50 @@
+-- name: lock_head
+-- Serialises appends. Held until commit, so numbers become visible in their order. It must be a
+-- statement of its own: the append after it then sees every earlier append.
+SELECT last FROM bus.ingress_head FOR UPDATE
+
+-- name: append
+-- Stores the events whose id is new, numbers them without a gap, and moves the head.
+WITH batch AS (
+    SELECT * FROM unnest(
+        %(id)s::text[], %(type)s::text[], %(source)s::text[], %(occurred_at)s::timestamptz[],
+        %(payload)s::jsonb[], %(correlation_id)s::text[], %(ttl_ms)s::bigint[],
+        %(metadata)s::jsonb[], %(schema_version)s::integer[], %(body_hash)s::bytea[]
+    ) WITH ORDINALITY AS b (
+        id, type, source, occurred_at, payload, correlation_id, ttl_ms, metadata, schema_version,
+        body_hash, n
+    )
+), fresh AS (
+    SELECT b.*, row_number() OVER (ORDER BY n) AS place
+    FROM batch b
+    WHERE NOT EXISTS (SELECT FROM bus.workflow_events w WHERE w.id = b.id)
+), stored AS (
+    INSERT INTO bus.workflow_events (
+        ingress_sequence, id, type, source, occurred_at, payload, correlation_id, ttl_ms,
+        metadata, schema_version, body_hash
+    )
+    SELECT (SELECT last FROM bus.ingress_head) + place, id, type, source, occurred_at, payload,
+        correlation_id, ttl_ms, metadata, schema_version, body_hash
+    FROM fresh
+    RETURNING id, ingress_sequence
+), moved AS (
+    UPDATE bus.ingress_head SET last = last + (SELECT count(*) FROM stored)
+)
+SELECT id, ingress_sequence FROM stored
+
+-- name: hashes
+-- What is stored under these ids.
+SELECT id, body_hash FROM bus.workflow_events WHERE id = ANY(%(id)s)
+
+-- name: head
+-- Where the log ends and begins.
+SELECT last, earliest, epoch::text AS epoch FROM bus.ingress_head
+
+-- name: read
+-- The events after a position, in order.
+SELECT ingress_sequence, id, type, source, occurred_at, received_at, payload, correlation_id,
+    ttl_ms, metadata, schema_version
+FROM bus.workflow_events
+WHERE ingress_sequence > %(after)s
+ORDER BY ingress_sequence
+LIMIT %(limit)s

@@ -1,0 +1,111 @@
+"""The relay: moves committed outbox rows into the queue, and again if the queue loses them."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+
+import orjson
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from tristore.config import EventsSettings
+from tristore.db.pool import Pool
+from tristore.db.wakeups import OUTBOX, Listener
+from tristore.errors import Unavailable
+from tristore.events import outbox
+from tristore.events.queue import EventQueue
+from tristore.failpoints import failpoint
+
+_log = logging.getLogger(__name__)
+_MAX_JOB_BYTES = 1024 * 1024
+
+
+class Relay:
+    """Any number may run; each row is claimed by one at a time."""
+
+    def __init__(
+        self, pool: Pool, queue: EventQueue, listener: Listener, settings: EventsSettings
+    ) -> None:
+        self._pool = pool
+        self._queue = queue
+        self._listener = listener
+        self._settings = settings
+        self._away_since: float | None = None
+
+    async def run(self) -> None:
+        sweeper = asyncio.create_task(self._sweep(), name="lease-sweeper")
+        try:
+            while True:
+                full = await self._step()
+                if not full:
+                    await self._listener.wait(OUTBOX, self._settings.poll_seconds)
+        finally:
+            sweeper.cancel()
+
+    async def _step(self) -> bool:
+        """Sends one batch; true if more may be waiting."""
+        try:
+            if self._away_since is not None:
+                await self._queue.ping()
+            sent = await self.send_batch()
+            self._back()
+            return sent == self._settings.relay_batch
+        except (Unavailable, psycopg.OperationalError, PoolTimeout) as error:
+            self._gone(error)
+            await asyncio.sleep(0.25)
+            return True
+
+    async def send_batch(self) -> int:
+        """Claims, commits the claim, enqueues. A crash between the last two costs one lease."""
+        async with self._pool.connection() as conn:
+            claim = await outbox.claim(
+                conn,
+                limit=self._settings.relay_batch,
+                most=self._settings.relay_in_flight,
+                lease_seconds=self._settings.lease_seconds,
+            )
+        failpoint("relay.after_claim")
+        try:
+            for number, job in enumerate(_jobs(claim.envelopes)):
+                await self._queue.add_events(job, job_id=f"{claim.token}.{number}")
+                failpoint("relay.after_add")
+        except Unavailable:
+            async with self._pool.connection() as conn:
+                await outbox.release(conn, claim)
+            raise
+        return len(claim.envelopes)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(min(1.0, self._settings.lease_seconds))
+            try:
+                async with self._pool.connection() as conn:
+                    if lost := await outbox.expire(conn):
+                        _log.warning("leases ran out, sending again", extra={"rows": lost})
+            except (psycopg.OperationalError, PoolTimeout):
+                continue  # the main loop reports the outage
+
+    def _gone(self, error: Exception) -> None:
+        if self._away_since is None:
+            self._away_since = asyncio.get_running_loop().time()
+            _log.warning("bus away, events wait in the outbox", extra={"error": str(error)})
+
+    def _back(self) -> None:
+        if self._away_since is not None:
+            seconds = asyncio.get_running_loop().time() - self._away_since
+            self._away_since = None
+            _log.warning("bus back, draining", extra={"away_seconds": round(seconds, 1)})
+
+
+def _jobs(envelopes: list[str]) -> Iterator[list[dict[str, object]]]:
+    """Events packed into jobs of bounded size, in order."""
+    job: list[dict[str, object]] = []
+    size = 0
+    for envelope in envelopes:
+        if job and size + len(envelope) > _MAX_JOB_BYTES:
+            yield job
+            job, size = [], 0
+        job.append(orjson.loads(envelope))
+        size += len(envelope)
+    if job:
+        yield job

@@ -1,0 +1,45 @@
+"""Named places where a test can kill, stop or fail the process; free when nothing is armed."""
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Callable
+
+_armed: dict[str, tuple[str, int]] = {}
+_hits: dict[str, int] = {}
+
+
+def arm(spec: str) -> None:
+    """`name:action:nth[,…]`; nth counts from 1, and `*` means every time."""
+    _armed.clear()
+    _hits.clear()
+    for item in filter(None, (part.strip() for part in spec.split(","))):
+        name, action, nth = item.split(":")
+        _armed[name] = (action, 0 if nth == "*" else int(nth))
+
+
+def failpoint(name: str) -> None:
+    if not _armed or name not in _armed:
+        return
+    action, nth = _armed[name]
+    _hits[name] = _hits.get(name, 0) + 1
+    if nth in (0, _hits[name]):
+        _ACTIONS[action](name)
+
+
+def _raise(name: str) -> None:
+    raise RuntimeError(f"failpoint {name}")
+
+
+def _enospc(name: str) -> None:
+    raise OSError(errno.ENOSPC, f"failpoint {name}")
+
+
+_ACTIONS: dict[str, Callable[[str], None]] = {
+    "exit9": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "stop": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
+    "raise": _raise,
+    "enospc": _enospc,
+    "sleep": lambda _: time.sleep(60),
+}

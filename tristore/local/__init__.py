@@ -1,0 +1,1 @@
+"""The embedded servers and the supervisor that keeps a whole platform running on one machine."""

@@ -1,0 +1,1 @@
+"""Spark: moves the event log into Delta tables, exactly once."""

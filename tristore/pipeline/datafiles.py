@@ -1,0 +1,101 @@
+"""Parquet files that Spark wrote, checked against the table and described for its Delta log."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import Schema
+from deltalake.transaction import AddAction
+
+from tristore.errors import TristoreError
+
+# Longer texts say little about a file and would swell the Delta log.
+_LONGEST_BOUND = 256
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    rows: int
+    first: int
+    last: int
+    action: AddAction
+
+
+def describe(table: Path, folder: Path, schema: Schema) -> list[DataFile]:
+    """All Parquet files below `folder`, in a fixed order; the Delta log checks none of this."""
+    expected = _columns(pa.schema(schema))
+    return [_describe(table, file, expected) for file in sorted(folder.rglob("*.parquet"))]
+
+
+def _describe(table: Path, file: Path, expected: dict[str, pa.DataType]) -> DataFile:
+    footer = pq.read_metadata(file)
+    partition = _partition_values(file)
+    found = _columns(footer.schema.to_arrow_schema())
+    wanted = {name: kind for name, kind in expected.items() if name not in partition}
+    if found != wanted:
+        raise TristoreError(f"{file.name} has columns {found}, but the table has {wanted}")
+    stats = _statistics(footer)
+    state = file.stat()
+    action = AddAction(
+        path=file.relative_to(table).as_posix(),
+        size=state.st_size,
+        partition_values=partition,
+        modification_time=int(state.st_mtime * 1000),
+        data_change=True,
+        stats=json.dumps(stats),
+    )
+    bounds = stats["minValues"]["ingress_sequence"], stats["maxValues"]["ingress_sequence"]
+    return DataFile(footer.num_rows, *bounds, action)
+
+
+def _columns(schema: pa.Schema) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in schema}
+
+
+def _partition_values(file: Path) -> dict[str, str]:
+    pairs = (part.split("=", 1) for part in file.parts if "=" in part)
+    return {name: value for name, value in pairs if name == "day"}
+
+
+def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
+    stats: dict[str, Any] = {
+        "numRecords": footer.num_rows,
+        "minValues": {},
+        "maxValues": {},
+        "nullCount": {},
+    }
+    for index in range(footer.num_columns):
+        _add_column(stats, footer, index)
+    return stats
+
+
+def _add_column(stats: dict[str, Any], footer: pq.FileMetaData, index: int) -> None:
+    groups = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
+    name = footer.schema.column(index).path
+    known = [group.statistics for group in groups if group.statistics is not None]
+    if len(known) < len(groups):
+        return
+    if all(group.has_null_count for group in known):
+        stats["nullCount"][name] = sum(group.null_count for group in known)
+    valued = [group for group in known if group.num_values > 0]
+    if not valued or not all(group.has_min_max for group in valued):
+        return
+    low, high = min(group.min for group in valued), max(group.max for group in valued)
+    if _is_bound(low) and _is_bound(high):
+        stats["minValues"][name], stats["maxValues"][name] = _as_json(low), _as_json(high)
+
+
+def _is_bound(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_BOUND
+    return isinstance(value, (int, datetime))
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return value

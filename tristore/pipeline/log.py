@@ -1,0 +1,94 @@
+"""The event log as the pipeline sees it: its head, a position in it, and its rows as Arrow."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from tristore.db.queries import load
+from tristore.errors import CheckpointMismatch
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+_sql = load("tristore.pipeline", "log.sql")
+
+# Spark's names of the types `read_range` selects; all nullable, as Parquet has them from Spark.
+SCHEMA = (
+    "id string, type string, source string, occurred_at timestamp, received_at timestamp, "
+    "ingress_sequence bigint, payload string, correlation_id string, ttl_ms bigint, "
+    "metadata string, schema_version int, body_hash binary"
+)
+
+_REBUILD = (
+    "point the pipeline at the right database, or move the checkpoint folder and the table "
+    "away and start again to rebuild the table from the log"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Everything up to and including `sequence` has been read, in the log called `epoch`."""
+
+    epoch: str
+    sequence: int
+
+    def as_offset(self) -> dict[str, Any]:
+        return {"epoch": self.epoch, "sequence": self.sequence}
+
+    @classmethod
+    def of_offset(cls, offset: dict[str, Any]) -> "Position":
+        return cls(str(offset["epoch"]), int(offset["sequence"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    epoch: str
+    last: int
+    earliest: int
+
+    def refuse_foreign(self, position: Position) -> None:
+        """A position of another log would skip or repeat events without a sign."""
+        if position.epoch != self.epoch:
+            raise CheckpointMismatch(
+                f"the checkpoint belongs to log epoch {position.epoch}, but this log's epoch is "
+                f"{self.epoch} (restored or another database): {_REBUILD}"
+            )
+        if position.sequence > self.last:
+            raise CheckpointMismatch(
+                f"the checkpoint stands at sequence {position.sequence}, but the log ends at "
+                f"{self.last}: {_REBUILD}"
+            )
+        if position.sequence + 1 < self.earliest:
+            raise CheckpointMismatch(
+                f"the checkpoint stands at sequence {position.sequence}, but the log keeps only "
+                f"events from {self.earliest} on: {_REBUILD}"
+            )
+
+
+def head(database_url: str) -> Head:
+    with psycopg.connect(database_url) as conn:
+        row = conn.execute(_sql.head).fetchone()
+    if row is None:
+        raise CheckpointMismatch("the log has no head row; run `tristore migrate`")
+    return Head(*row)
+
+
+def read(database_url: str, after: int, through: int) -> Iterator["RecordBatch"]:
+    """The events of `(after, through]`; numbers have no gaps, so fewer rows are an error."""
+    # Imported here: this runs in executors' workers, and planning needs no ADBC.
+    from adbc_driver_postgresql import dbapi
+
+    rows = 0
+    with dbapi.connect(database_url, autocommit=True) as conn, conn.cursor() as cursor:
+        cursor.execute(_sql.read_range.format(after=int(after), through=int(through)))
+        for batch in cursor.fetch_record_batch():
+            rows += batch.num_rows
+            yield batch
+    if rows != through - after:
+        raise CheckpointMismatch(
+            f"the log has {rows} of the {through - after} events in ({after}, {through}]; "
+            "events were removed behind the pipeline: restore them, or move the checkpoint "
+            "folder and the table away and start again"
+        )

@@ -1,0 +1,10 @@
+-- name: head
+SELECT epoch::text, last, earliest FROM bus.ingress_head
+
+-- name: read_range
+-- Numbers are written into the text: a bound parameter would keep ADBC from its COPY fast path.
+SELECT id, type, source, occurred_at, received_at, ingress_sequence, payload::text AS payload,
+       correlation_id, ttl_ms, metadata::text AS metadata, schema_version, body_hash
+FROM bus.workflow_events
+WHERE ingress_sequence > {after} AND ingress_sequence <= {through}
+ORDER BY ingress_sequence

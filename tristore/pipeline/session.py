@@ -1,0 +1,89 @@
+"""The SparkSession, made in one place from one configuration."""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+from pyspark.sql import SparkSession
+
+from tristore.config import set_environment
+from tristore.errors import StartRefused
+from tristore.pipeline.source import LogSource
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineConfig:
+    # Carries a password, which has no place in logs and tracebacks.
+    database_url: str = field(repr=False)
+    tables_root: str
+    checkpoint: Path
+    java_home: str | None = None
+    master: str = "local[*]"
+    driver_memory: str = "1g"
+    trigger_seconds: float = 1
+    max_events_per_trigger: int = 100_000
+    partition_rows: int = 25_000
+    shuffle_partitions: int = 2
+    # Where executors find the driver; unset: loopback for a local master, else Spark's choice.
+    driver_host: str | None = None
+    executor_memory: str | None = None
+
+    def __post_init__(self) -> None:
+        if "://" in self.tables_root:
+            raise StartRefused(
+                f"the pipeline writes tables into a folder, not to {self.tables_root}; "
+                "set TRISTORE_TIMESTORE__ROOT to a folder that driver and executors share"
+            )
+        # delta-rs decodes such a name and then looks for another folder.
+        if unquote(self.tables_root) != self.tables_root:
+            raise StartRefused(
+                f"the tables' folder {self.tables_root} has a percent escape in its name; "
+                "set TRISTORE_TIMESTORE__ROOT to a folder without one"
+            )
+
+
+def make_session(config: PipelineConfig) -> SparkSession:
+    _prepare_launch(config)
+    builder = SparkSession.builder.appName("tristore").master(config.master)
+    for name, value in _settings(config).items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    spark.dataSource.register(LogSource)
+    return spark
+
+
+def _prepare_launch(config: PipelineConfig) -> None:
+    """What the JVM takes only from its environment; it plans data sources with PYSPARK_PYTHON."""
+    set_environment("PYSPARK_PYTHON", sys.executable)
+    set_environment("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if config.java_home:
+        set_environment("JAVA_HOME", config.java_home)
+
+
+def _settings(config: PipelineConfig) -> dict[str, str]:
+    return {
+        "spark.driver.memory": config.driver_memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        # Spark's default is INT96, which readers see without a zone.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.shuffle.partitions": str(config.shuffle_partitions),
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.sql.streaming.stopTimeout": "3s",
+        # The sink takes what lies in a batch's folder: only version 1 of the committer leaves
+        # nothing there of a task that failed.
+        "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        **_placement(config),
+    }
+
+
+def _placement(config: PipelineConfig) -> dict[str, str]:
+    host = config.driver_host or ("127.0.0.1" if config.master.startswith("local") else None)
+    placed = {"spark.driver.host": host, "spark.driver.bindAddress": host} if host else {}
+    memory = {"spark.executor.memory": config.executor_memory} if config.executor_memory else {}
+    return {**placed, **memory}

@@ -1,0 +1,124 @@
+"""A Delta table fed from the log: created once, appended to exactly once per batch."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import DeltaError
+
+from tristore.errors import CheckpointMismatch, OutcomeUnknown
+from tristore.pipeline.checkpoint import Checkpoint, Span
+from tristore.pipeline.datafiles import DataFile
+from tristore.timestore.snapshot import through_app
+
+_TRIES = 5
+_REBUILD = (
+    "restore the checkpoint folder that wrote the table, or move both away and start again "
+    "to rebuild the table from the log"
+)
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    app_id: str
+    batch_id: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str
+    folder: Path
+
+    def create(self, schema: Schema) -> None:
+        if not self.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            DeltaTable.create(self.folder, schema, mode="ignore", partition_by=["day"])
+
+    def exists(self) -> bool:
+        return DeltaTable.is_deltatable(str(self.folder))
+
+    def schema(self) -> Schema:
+        return DeltaTable(self.folder).schema()
+
+    def refuse_foreign(self, checkpoint: Checkpoint) -> None:
+        """The table must end where the checkpoint's last finished or its planned batch ends."""
+        finished, planned = checkpoint.finished().sequence, checkpoint.planned().sequence
+        through = self._through(DeltaTable(self.folder)) if self.exists() else None
+        if through is None and finished == checkpoint.initial.sequence:
+            return
+        if through in (finished, planned) and self._knows(checkpoint.app_id):
+            return
+        raise CheckpointMismatch(
+            f"table {self.name} ends at sequence {through or 0}, but the checkpoint at {finished} "
+            f"(lost, copied, or of another table): {_REBUILD}"
+        )
+
+    def has(self, batch: Batch) -> bool:
+        return self._has(DeltaTable(self.folder), batch)
+
+    def append(self, batch: Batch, files: list[DataFile]) -> None:
+        """Commits the files once, whatever is repeated or fails on the way."""
+        for _ in range(_TRIES):
+            # One handle for check and commit: delta-rs refuses a commit of the same app made
+            # since the handle was loaded, but never one made before.
+            table = DeltaTable(self.folder)
+            if self._has(table, batch):
+                return
+            try:
+                self._commit(table, batch, files)
+                return
+            except (DeltaError, OSError) as error:
+                # It may have succeeded all the same; the next look at the table tells.
+                _log.warning("commit of batch %d to %s: %s", batch.batch_id, self.name, error)
+        raise OutcomeUnknown(
+            f"batch {batch.batch_id} could not be committed to table {self.name} in {_TRIES} "
+            "tries; it is safe to run the pipeline again"
+        )
+
+    def _has(self, table: DeltaTable, batch: Batch) -> bool:
+        """Whether the batch is in; refuses when the table and the batch do not meet."""
+        through = self._through(table)
+        done = table.transaction_version(batch.app_id)
+        if done is not None and done >= batch.batch_id:
+            expected = batch.span.through
+        elif through is None:
+            return False
+        else:
+            expected = batch.span.after
+        if through != expected:
+            raise CheckpointMismatch(
+                f"batch {batch.batch_id} holds ({batch.span.after}, {batch.span.through}], but "
+                f"table {self.name} ends at {through} (a second pipeline?): {_REBUILD}"
+            )
+        return expected == batch.span.through
+
+    def _commit(self, table: DeltaTable, batch: Batch, files: list[DataFile]) -> None:
+        span = batch.span
+        properties = CommitProperties(
+            custom_metadata={
+                "epoch": span.epoch,
+                "fromSequence": span.after,
+                "throughSequence": span.through,
+                "batchId": batch.batch_id,
+            },
+            app_transactions=[
+                Transaction(batch.app_id, batch.batch_id),
+                Transaction(through_app(self.name), span.through),
+            ],
+        )
+        table.create_write_transaction(
+            [file.action for file in files],
+            mode="append",
+            schema=table.schema(),
+            partition_by=["day"],
+            commit_properties=properties,
+        )
+
+    def _through(self, table: DeltaTable) -> int | None:
+        return table.transaction_version(through_app(self.name))
+
+    def _knows(self, app_id: str) -> bool:
+        return DeltaTable(self.folder).transaction_version(app_id) is not None

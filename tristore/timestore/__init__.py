@@ -1,0 +1,1 @@
+"""Time-partitioned datasets: Delta tables and the SQL that reads them."""

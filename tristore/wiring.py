@@ -1,0 +1,92 @@
+"""Settings -> Platform: the only place that picks implementations."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from tristore.config import Settings
+from tristore.db.pool import Pool, make_pool
+from tristore.db.wakeups import LOG, OUTBOX, Listener
+from tristore.errors import StartRefused
+from tristore.events.ingress import EventIngressWorker
+from tristore.events.live import LiveFeed
+from tristore.events.queue import EventQueue, QueueWorker
+from tristore.events.registry import Registry
+from tristore.events.relay import Relay
+from tristore.events.tail import Tail
+from tristore.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """What the API process works with."""
+
+    settings: Settings
+    pool: Pool
+    registry: Registry
+    tokens: Tokens
+    tail: Tail
+    live: LiveFeed
+    queue: EventQueue
+
+
+@asynccontextmanager
+async def open_platform(settings: Settings) -> AsyncIterator[Platform]:
+    database_url, redis_url = _addresses(settings)
+    async with AsyncExitStack() as stack:
+        pool = await stack.enter_async_context(make_pool(database_url, name="api", max_size=20))
+        listener = await stack.enter_async_context(Listener(database_url, [LOG]))
+        tail = Tail(pool, listener, settings.events.poll_seconds)
+        await stack.enter_async_context(tail)
+        queue = EventQueue(redis_url, settings.events.queue)
+        stack.push_async_callback(queue.close)
+        tokens = Tokens(pool)
+        yield Platform(
+            settings, pool, _registry(settings), tokens, tail, LiveFeed(tail, tokens), queue
+        )
+
+
+@asynccontextmanager
+async def open_relay(settings: Settings) -> AsyncIterator[Relay]:
+    database_url, redis_url = _addresses(settings)
+    queue = EventQueue(redis_url, settings.events.queue)
+    async with (
+        make_pool(database_url, name="relay", max_size=3) as pool,
+        Listener(database_url, [OUTBOX]) as listener,
+    ):
+        try:
+            yield Relay(pool, queue, listener, settings.events)
+        finally:
+            await queue.close()
+
+
+@asynccontextmanager
+async def open_ingress(settings: Settings) -> AsyncIterator[QueueWorker]:
+    database_url, redis_url = _addresses(settings)
+    events = settings.events
+    queue = EventQueue(redis_url, events.queue)
+    async with make_pool(database_url, name="ingress", max_size=3) as pool:
+        try:
+            worker = EventIngressWorker(pool, _registry(settings), queue)
+            yield QueueWorker(
+                redis_url,
+                events.queue,
+                worker.handle,
+                concurrency=events.ingress_concurrency,
+                lock_seconds=events.lock_seconds,
+            )
+        finally:
+            await queue.close()
+
+
+def _registry(settings: Settings) -> Registry:
+    return Registry.of_catalogue(require_schema=settings.events.require_schema)
+
+
+def _addresses(settings: Settings) -> tuple[str, str]:
+    if settings.database_url is None or settings.redis_url is None:
+        raise StartRefused(
+            "TRISTORE_DATABASE_URL and TRISTORE_REDIS_URL are not set; "
+            "set both, or run `tristore up`, which brings its own servers"
+        )
+    return settings.database_url, settings.redis_url
