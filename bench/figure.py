@@ -19,6 +19,7 @@ class Figure:
         return self.value / self.limit if self.limit else None
 
     def row(self) -> str:
-        ratio = "–" if self.ratio is None else f"{self.ratio:.2f}"
-        limit = "–" if self.limit is None else f"{self.limit:,.1f} ({self.limit_name})"
-        return f"| {self.name} | {self.value:,.1f} {self.unit} | {limit} | {ratio} | {self.target} |"
+        ratio = "-" if self.ratio is None else f"{self.ratio:.2f}"
+        limit = "-" if self.limit is None else f"{self.limit:,.1f} ({self.limit_name})"
+        shown = f"{self.value:,.1f} {self.unit}"
+        return f"| {self.name} | {shown} | {limit} | {ratio} | {self.target} |"

@@ -7,6 +7,9 @@ from pathlib import Path
 from pydantic import AliasChoices, BaseModel, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+# In place of a Redis URL: the bus runs without a queue.
+INLINE = "inline"
+
 
 class EventsSettings(BaseModel):
     queue: str = Field("tristore_event_ingress", description="Name of the BullMQ queue.")
@@ -28,6 +31,77 @@ class EventsSettings(BaseModel):
     )
     lock_seconds: float = Field(
         10, gt=0, description="Lock of a job; a dead worker's jobs are taken over after it."
+    )
+    outbox_keep_days: int = Field(
+        2, ge=1, description="Days that settled outbox rows are kept for the ledger."
+    )
+    log_keep_days: float | None = Field(
+        None, gt=0, description="Days events are kept in the log; unset: for ever."
+    )
+
+
+class PublisherSettings(BaseModel):
+    tries: int = Field(
+        3, ge=1, description="Failed tries after which a publisher counts the bus as away."
+    )
+    backoff_seconds: float = Field(
+        0.1, gt=0, description="Pause of a publisher after a first failed try; it doubles."
+    )
+    backoff_cap_seconds: float = Field(
+        1, gt=0, description="Longest pause of a publisher between two tries."
+    )
+    jitter: float = Field(
+        0.5, ge=0, le=1, description="Share of a publisher's pause that is left to chance."
+    )
+    buffer_events: int = Field(
+        10_000, ge=1, description="Events a publisher keeps while they cannot be sent, at most."
+    )
+    buffer_bytes: int = Field(
+        64 * 1024 * 1024, ge=1, description="Bytes of events a publisher keeps, at most."
+    )
+    buffer_path: Path | None = Field(
+        None, description="File that keeps a publisher's unsent events; unset: memory only."
+    )
+    buffer_wait_seconds: float = Field(
+        30, ge=0, description="How long `publish` waits for room in a full buffer before it fails."
+    )
+    job_events: int = Field(500, ge=1, le=1000, description="Events a publisher sends at once.")
+    job_bytes: int = Field(
+        768 * 1024, ge=1, le=1024 * 1024, description="Bytes a publisher sends at once, about."
+    )
+    close_seconds: float = Field(
+        30, ge=0, description="How long a publisher that is closed tries to send what it holds."
+    )
+
+
+class HttpSettings(BaseModel):
+    max_body_bytes: int = Field(
+        1024 * 1024, ge=1, description="Largest request body of a route that sets no other limit."
+    )
+    max_header_bytes: int = Field(16 * 1024, ge=1024, description="Largest head of a request.")
+    header_seconds: float = Field(
+        8, gt=0, description="Time in which the head of a request must have arrived."
+    )
+    body_seconds: float = Field(8, gt=0, description="How often the pace of a body is looked at.")
+    body_bytes_per_period: int = Field(
+        1024, ge=1, description="Bytes a body must bring between two looks, or it is cut."
+    )
+    unread_seconds: float = Field(
+        25, gt=0, description="How long a client may leave an answer unread before it is cut."
+    )
+    sockets_per_token: int = Field(
+        20, ge=1, description="Live streams (WebSocket and SSE) one token may hold open."
+    )
+    slow_seconds: float = Field(
+        10, gt=0, description="How long one write to a live stream may wait for its reader."
+    )
+    recheck_seconds: float = Field(
+        20, gt=0, description="How often the tokens of open live streams are looked up again."
+    )
+    session_hours: float = Field(12, gt=0, description="How long a browser session lasts.")
+    allowed_origins: str = Field(
+        "",
+        description="Origins besides our own whose pages may open sockets, comma separated.",
     )
 
 
@@ -73,7 +147,9 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("TRISTORE_FAILPOINTS", "FAILPOINTS"),
         description="Faults to inject, `name:action:nth`, comma separated; for tests.",
     )
+    http: HttpSettings = HttpSettings()
     events: EventsSettings = EventsSettings()
+    publisher: PublisherSettings = PublisherSettings()
     timestore: TimestoreSettings = TimestoreSettings()
 
     def tables_root(self) -> str:

@@ -3,17 +3,30 @@
 TristoreError
 ├── Transient                  try again later; nothing is wrong with the request
 │   ├── Unavailable            a server (Postgres, Redis) is away
+│   ├── BufferFull             a publisher holds as many unsent events as it may
+│   ├── Unsent                 a publisher ends or flushes and could not send everything
 │   └── OutcomeUnknown         a commit may or may not have happened; safe to retry by id
 └── Terminal                   trying the same again gives the same answer
     ├── InvalidEvent           an event breaks the envelope or its schema; lists every violation
+    ├── InvalidSchema          a schema is malformed or dangerous; lists every reason
+    ├── IncompatibleSchema     a schema would break publishers or readers of the one before
+    ├── SchemaConflict         a type or version belongs to another schema
     ├── IdConflict             the event id is taken by a different body
     ├── Unauthenticated        no valid token
     ├── Forbidden              the token lacks the scope
     ├── NotFound
     ├── InvalidRequest         a parameter is malformed
+    ├── InvalidQuery           a filter, path or cursor of a list means nothing
+    ├── TooBroad               a query would take too long; narrow it
+    ├── CursorStale            a page cursor belongs to an earlier history of the log
+    ├── AlreadySettled         a dead letter has been replayed or discarded before
     ├── TooLarge               a body is larger than the route takes
+    ├── TooMany                more at once than one token may hold; close or wait
+    ├── InvalidJson            a body is not JSON that every reader understands alike
+    ├── EncodedBody            a body is compressed; send it plain
     ├── PositionGone           the asked position is older than what is kept
     ├── PositionAhead          the asked position has not been reached
+    ├── EpochChanged           a cursor belongs to a history of the log that is no more
     ├── CheckpointMismatch     a pipeline checkpoint does not belong to this log or table
     └── StartRefused           a server cannot be started safely; says what to do
 """
@@ -31,6 +44,20 @@ class Transient(TristoreError):
 
 class Unavailable(Transient):
     pass
+
+
+class BufferFull(Transient):
+    """`taken` is how many events of a `publish_many` were taken in before there was no room."""
+
+    taken = 0
+
+
+class Unsent(Transient):
+    """`count` events are neither on the bus nor refused to a caller."""
+
+    def __init__(self, count: int, message: str) -> None:
+        self.count = count
+        super().__init__(message)
 
 
 class OutcomeUnknown(Transient):
@@ -62,6 +89,27 @@ class InvalidEvent(Terminal):
         super().__init__(f"{reason}: {listed}")
 
 
+class InvalidSchema(Terminal):
+    """`violations` is never empty."""
+
+    def __init__(self, violations: list[Violation]) -> None:
+        self.violations = violations
+        listed = "; ".join(f"{v.path or '/'}: {v.message}" for v in violations)
+        super().__init__(f"the schema is refused: {listed}")
+
+
+class IncompatibleSchema(Terminal):
+    """`verdict` names each change, what it breaks and a payload that shows it."""
+
+    def __init__(self, message: str, verdict: dict[str, object]) -> None:
+        self.verdict = verdict
+        super().__init__(message)
+
+
+class SchemaConflict(Terminal):
+    pass
+
+
 class IdConflict(Terminal):
     pass
 
@@ -82,7 +130,35 @@ class InvalidRequest(Terminal):
     pass
 
 
+class InvalidQuery(Terminal):
+    pass
+
+
+class TooBroad(Terminal):
+    pass
+
+
+class CursorStale(Terminal):
+    pass
+
+
+class AlreadySettled(Terminal):
+    pass
+
+
 class TooLarge(Terminal):
+    pass
+
+
+class TooMany(Terminal):
+    pass
+
+
+class InvalidJson(Terminal):
+    pass
+
+
+class EncodedBody(Terminal):
     pass
 
 
@@ -96,6 +172,10 @@ class PositionAhead(Terminal):
     def __init__(self, last: int) -> None:
         self.last = last
         super().__init__(f"that position has not been reached; the last is {last}")
+
+
+class EpochChanged(Terminal):
+    pass
 
 
 class CheckpointMismatch(Terminal):

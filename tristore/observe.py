@@ -1,5 +1,6 @@
 """What operators see: structured logs, and the id that ties a request to its events."""
 
+import json
 import logging
 import sys
 from contextvars import ContextVar
@@ -12,8 +13,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 correlation_id: ContextVar[str | None] = ContextVar("correlation_id", default=None)
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+    "color_message",
+}
 
 
 class JsonFormatter(logging.Formatter):
@@ -31,18 +38,24 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        if found := correlation_id.get():
-            line["correlationId"] = found
+        for name, variable in (("requestId", request_id), ("correlationId", correlation_id)):
+            if found := variable.get():
+                line[name] = found
         line |= {k: v for k, v in vars(record).items() if k not in _STANDARD}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str).decode()
+        try:
+            return orjson.dumps(line, default=str).decode()
+        except TypeError:  # half a character, or a number too large, in what a stranger sent
+            return json.dumps(line, default=str)
 
 
 def configure_logs(part: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter(part))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    # At info it writes the address of every socket, tickets included; `http.access` does not.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
 
 
 class RequestIds:
@@ -57,15 +70,17 @@ class RequestIds:
             return
         given = Headers(scope=scope).get("x-correlation-id", "")
         chosen = given if 0 < len(given) <= 200 and given.isprintable() else uuid4().hex
-        scope.setdefault("state", {}).update(request_id=uuid4().hex, correlation_id=chosen)
-        token = correlation_id.set(chosen)
+        number = uuid4().hex
+        scope.setdefault("state", {}).update(request_id=number, correlation_id=chosen)
+        correlated, numbered = correlation_id.set(chosen), request_id.set(number)
 
         async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            if message["type"].endswith("http.response.start"):
                 MutableHeaders(scope=message)["X-Correlation-Id"] = chosen
             await send(message)
 
         try:
             await self._app(scope, receive, sending)
         finally:
-            correlation_id.reset(token)
+            correlation_id.reset(correlated)
+            request_id.reset(numbered)

@@ -1,5 +1,6 @@
 """Errors as answers: RFC 9457 problem documents that say what to do and leak nothing."""
 
+import json
 from typing import Any
 
 import psycopg
@@ -15,13 +16,32 @@ STATUS: dict[type[errors.TristoreError], tuple[int, str]] = {
     errors.Forbidden: (403, "Not allowed"),
     errors.NotFound: (404, "Not found"),
     errors.IdConflict: (409, "Conflict"),
+    errors.SchemaConflict: (409, "Conflict"),
+    errors.IncompatibleSchema: (409, "Incompatible schema"),
+    errors.AlreadySettled: (409, "Already settled"),
+    errors.CursorStale: (409, "Cursor stale"),
     errors.PositionAhead: (409, "Position not reached"),
+    errors.EpochChanged: (409, "Log restored"),
     errors.PositionGone: (410, "Position gone"),
     errors.TooLarge: (413, "Too large"),
+    errors.EncodedBody: (415, "Encoded body"),
+    errors.InvalidJson: (422, "Invalid JSON"),
     errors.InvalidEvent: (422, "Invalid event"),
+    errors.InvalidSchema: (422, "Invalid schema"),
+    errors.InvalidQuery: (422, "Invalid query"),
+    errors.TooBroad: (422, "Too broad"),
+    errors.TooMany: (429, "Too many"),
     errors.Unavailable: (503, "Unavailable"),
     errors.OutcomeUnknown: (503, "Outcome unknown"),
 }
+
+
+class Problem(JSONResponse):
+    media_type = "application/problem+json"
+
+    def render(self, content: Any) -> bytes:
+        # In ASCII: a message may quote half a character, which has no UTF-8.
+        return json.dumps(content).encode("ascii")
 
 
 def problem(error: errors.TristoreError, scope: Scope) -> JSONResponse:
@@ -29,8 +49,14 @@ def problem(error: errors.TristoreError, scope: Scope) -> JSONResponse:
     detail = str(error) if status != 500 else "the request could not be completed"
     body: dict[str, Any] = {"type": f"urn:tristore:{_slug(error)}", "title": title}
     body |= {"status": status, "detail": detail}
-    if isinstance(error, errors.InvalidEvent):
+    if isinstance(error, errors.InvalidEvent | errors.InvalidSchema):
         body["errors"] = [v.as_json() for v in error.violations]
+    if isinstance(error, errors.IncompatibleSchema):
+        body["verdict"] = error.verdict
+    if isinstance(error, errors.PositionGone):
+        body["earliest"] = error.earliest
+    if isinstance(error, errors.PositionAhead):
+        body["last"] = error.last
     return answer(status, body, scope)
 
 
@@ -41,7 +67,7 @@ def answer(status: int, body: dict[str, Any], scope: Scope) -> JSONResponse:
         headers["WWW-Authenticate"] = 'Bearer realm="tristore"'
     if status == 503:
         headers["Retry-After"] = "1"
-    return JSONResponse(body, status, headers, media_type="application/problem+json")
+    return Problem(body, status, headers)
 
 
 def as_tristore_error(error: Exception) -> errors.TristoreError:

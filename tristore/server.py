@@ -1,25 +1,40 @@
-"""The FastAPI app: routers, lifespan, errors as problem documents."""
+"""The FastAPI app: routers, lifespan, and what every request passes on its way."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from fastapi import FastAPI
 
 from tristore import __version__, auth, errors, observe
 from tristore.config import Settings
+from tristore.events.admin_api import router as admin_router
 from tristore.events.api import router as events_router
-from tristore.problem import answer, as_tristore_error, problem
+from tristore.events.deadletters_api import router as deadletters_router
+from tristore.events.live_api import router as live_router
+from tristore.events.subscriptions_api import router as subscriptions_router
+from tristore.http import pages
+from tristore.http.access import Access
+from tristore.http.answers import answer_errors
+from tristore.http.bodies import Bodies
+from tristore.http.pages import router as pages_router
+from tristore.http.readiness import Readiness
+from tristore.http.scrape import Meters, Scrape
+from tristore.http.sessions_api import router as sessions_router
+from tristore.http.system_api import router as system_router
 from tristore.timestore.api import router as timestore_router
-from tristore.wiring import Platform, open_platform
+from tristore.wiring import open_platform
 
 
 def create_app(settings: Settings) -> FastAPI:
+    meters = Meters()
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_platform(settings) as app.state.platform:
+        async with open_platform(settings) as platform, Readiness(platform) as readiness:
+            app.state.platform = platform
+            app.state.readiness = readiness
+            app.state.scrape = Scrape(platform, readiness, meters)
             yield
 
     app = FastAPI(
@@ -30,89 +45,38 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
-    _add_system_routes(app)
+    app.include_router(system_router)
+    app.include_router(pages_router)
+    app.include_router(sessions_router)
+    app.include_router(live_router)
     app.include_router(events_router)
+    app.include_router(admin_router)
+    app.include_router(deadletters_router)
+    app.include_router(subscriptions_router)
     app.include_router(timestore_router)
     if open_routes := auth.undeclared(app.routes):
         raise errors.StartRefused(f"routes without a declared policy: {', '.join(open_routes)}")
-    _answer_errors(app)
-    # The last one added runs first: a refusal carries its request id too.
-    app.add_middleware(auth.Gate)
+    answer_errors(app)
+    _describe_security(app)
+    # The last one added runs first.
+    app.add_middleware(Bodies, max_bytes=settings.http.max_body_bytes)
+    app.add_middleware(auth.Gate, login=pages.login)
+    app.add_middleware(Access, requests=meters.requests, seconds=meters.seconds)
     app.add_middleware(observe.RequestIds)
     return app
 
 
-def _add_system_routes(app: FastAPI) -> None:
-    @app.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        """The process answers."""
-        return {"status": "ok"}
+def _describe_security(app: FastAPI) -> None:
+    """The gate is no dependency of a route, so the document is told of it here."""
+    made = app.openapi
 
-    @app.get("/readyz")
-    async def readyz(request: Request) -> JSONResponse:
-        """The servers behind it answer too."""
-        checks = await _checks(request.app.state.platform)
-        ready = all(state == "ok" for state in checks.values())
-        return JSONResponse({"ready": ready, "checks": checks}, 200 if ready else 503)
+    def openapi() -> dict[str, Any]:
+        document = made()
+        document.setdefault("components", {})["securitySchemes"] = {
+            "bearer": {"type": "http", "scheme": "bearer"},
+            "session": {"type": "apiKey", "in": "cookie", "name": "tristore_session"},
+        }
+        document["security"] = [{"bearer": []}, {"session": []}]
+        return document
 
-    @app.get("/openapi.json", dependencies=[auth.requires(auth.ANY_TOKEN)])
-    async def openapi(request: Request) -> JSONResponse:
-        return JSONResponse(request.app.openapi())
-
-    @app.get("/", dependencies=[auth.requires(auth.ANY_TOKEN)])
-    async def index() -> HTMLResponse:
-        return HTMLResponse(_INDEX)
-
-
-async def _checks(platform: Platform) -> dict[str, str]:
-    checks = {}
-    for name, ask in (("postgres", _ask_postgres), ("redis", _ask_redis)):
-        try:
-            await ask(platform)
-            checks[name] = "ok"
-        except Exception as error:
-            known = error if isinstance(error, errors.TristoreError) else as_tristore_error(error)
-            checks[name] = str(known) or type(error).__name__
-    return checks
-
-
-async def _ask_postgres(platform: Platform) -> None:
-    async with platform.pool.connection() as conn:
-        await conn.execute("SELECT last FROM bus.ingress_head")
-
-
-async def _ask_redis(platform: Platform) -> None:
-    await platform.queue.ping()
-
-
-def _answer_errors(app: FastAPI) -> None:
-    async def known(request: Request, error: Exception) -> Response:
-        if not isinstance(error, errors.TristoreError):
-            error = as_tristore_error(error)
-        return problem(error, request.scope)
-
-    async def malformed(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        listed = [
-            {"path": "/".join(map(str, item["loc"])), "message": item["msg"]}
-            for item in error.errors()
-        ]
-        body = {"type": "urn:tristore:invalid-request", "title": "Invalid request", "status": 422}
-        return answer(422, {**body, "detail": "see errors", "errors": listed}, request.scope)
-
-    async def http(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        body = {"type": "about:blank", "title": error.detail, "status": error.status_code}
-        return answer(error.status_code, {**body, "detail": error.detail}, request.scope)
-
-    app.add_exception_handler(RequestValidationError, malformed)
-    app.add_exception_handler(HTTPException, http)
-    app.add_exception_handler(errors.TristoreError, known)
-    app.add_exception_handler(Exception, known)
-
-
-_INDEX = """<!doctype html><meta charset="utf-8"><title>Tristore</title>
-<h1>Tristore</h1>
-<ul><li><a href="/openapi.json">API</a></li><li><a href="/readyz">readiness</a></li>
-<li><a href="/healthz">health</a></li></ul>
-"""
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -5,12 +5,13 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from psycopg.rows import class_row
 
 from tristore.db.pool import Connection, Pool
 from tristore.db.queries import load
+from tristore.errors import InvalidRequest, NotFound
 
 _sql = load("tristore", "tokens.sql")
 
@@ -56,6 +57,28 @@ def hashed(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """What is kept of a token."""
+
+    id: str
+    name: str
+    scopes: list[str]
+    namespaces: list[str] | None
+    mounts: list[str] | None
+    datasets: list[str] | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+    @property
+    def state(self) -> str:
+        if self.revoked_at is not None:
+            return "revoked"
+        over = self.expires_at is not None and self.expires_at <= datetime.now(UTC)
+        return "expired" if over else "in use"
+
+
 async def create(
     conn: Connection,
     name: str,
@@ -81,6 +104,25 @@ async def create(
     return token
 
 
+async def listed(conn: Connection) -> list[TokenRow]:
+    cursor = conn.cursor(row_factory=class_row(TokenRow))
+    return await (await cursor.execute(_sql.all)).fetchall()
+
+
+async def revoke(conn: Connection, named: str) -> str:
+    """Ends the token with this id or name and returns its id; it works a few seconds longer at
+    most. A name that several tokens share must be told by id."""
+    found = await (await conn.execute(_sql.named, {"named": named})).fetchall()
+    if not found:
+        raise NotFound(f"no token in use is called {named!r}; `tristore token list` shows them")
+    if len(found) > 1:
+        ids = ", ".join(str(row[0]) for row in found)
+        raise InvalidRequest(f"{len(found)} tokens are called {named!r}; give an id: {ids}")
+    token_id = str(found[0][0])
+    await conn.execute(_sql.revoke, {"id": token_id})
+    return token_id
+
+
 class Tokens:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -97,6 +139,12 @@ class Tokens:
             self._known.clear()
         self._known[key] = (time.monotonic() + _REMEMBER_SECONDS, principal)
         return principal
+
+    async def alive(self, ids: Sequence[str]) -> set[str]:
+        """Those of the tokens that still hold, as the database says now."""
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(_sql.alive, {"ids": list(ids)})
+            return {str(row[0]) for row in await cursor.fetchall()}
 
     async def _ask(self, key: bytes) -> Principal | None:
         async with self._pool.connection() as conn:

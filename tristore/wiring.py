@@ -4,12 +4,15 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from tristore.config import Settings
+from tristore.browser_sessions import BrowserSessions
+from tristore.config import INLINE, Settings
 from tristore.db.pool import Pool, make_pool
 from tristore.db.wakeups import LOG, OUTBOX, Listener
-from tristore.errors import StartRefused
+from tristore.errors import StartRefused, Unavailable
 from tristore.events.ingress import EventIngressWorker
+from tristore.events.inline import InlineTransport, Transport
 from tristore.events.live import LiveFeed
+from tristore.events.microbatches import MicroBatches
 from tristore.events.queue import EventQueue, QueueWorker
 from tristore.events.registry import Registry
 from tristore.events.relay import Relay
@@ -25,9 +28,10 @@ class Platform:
     pool: Pool
     registry: Registry
     tokens: Tokens
+    sessions: BrowserSessions
     tail: Tail
     live: LiveFeed
-    queue: EventQueue
+    queue: EventQueue | None  # None where the bus runs without one
 
 
 @asynccontextmanager
@@ -38,40 +42,62 @@ async def open_platform(settings: Settings) -> AsyncIterator[Platform]:
         listener = await stack.enter_async_context(Listener(database_url, [LOG]))
         tail = Tail(pool, listener, settings.events.poll_seconds)
         await stack.enter_async_context(tail)
-        queue = EventQueue(redis_url, settings.events.queue)
-        stack.push_async_callback(queue.close)
+        queue = None
+        if redis_url != INLINE:
+            queue = EventQueue(redis_url, settings.events.queue)
+            stack.push_async_callback(queue.close)
         tokens = Tokens(pool)
-        yield Platform(
-            settings, pool, _registry(settings), tokens, tail, LiveFeed(tail, tokens), queue
-        )
+        sessions = BrowserSessions(pool, settings.http.session_hours)
+        live = LiveFeed(tail, tokens, settings.http)
+        await stack.enter_async_context(live)
+        yield Platform(settings, pool, _registry(settings), tokens, sessions, tail, live, queue)
 
 
 @asynccontextmanager
 async def open_relay(settings: Settings) -> AsyncIterator[Relay]:
     database_url, redis_url = _addresses(settings)
-    queue = EventQueue(redis_url, settings.events.queue)
     async with (
-        make_pool(database_url, name="relay", max_size=3) as pool,
+        make_pool(database_url, name="relay", max_size=4) as pool,
         Listener(database_url, [OUTBOX]) as listener,
     ):
+        transport = await _transport(settings, redis_url, pool)
         try:
-            yield Relay(pool, queue, listener, settings.events)
+            yield Relay(pool, transport, listener, settings.events)
         finally:
-            await queue.close()
+            await transport.close()
+
+
+async def _transport(settings: Settings, redis_url: str, pool: Pool) -> Transport:
+    if redis_url == INLINE:
+        return InlineTransport(EventIngressWorker(pool, _registry(settings), None))
+    queue = EventQueue(redis_url, settings.events.queue)
+    await _refuse_eviction(queue)
+    return queue
+
+
+async def _refuse_eviction(queue: EventQueue) -> None:
+    """A Redis that is away is waited for; one that may throw jobs away is refused."""
+    try:
+        await queue.check()
+    except Unavailable:
+        pass
 
 
 @asynccontextmanager
 async def open_ingress(settings: Settings) -> AsyncIterator[QueueWorker]:
     database_url, redis_url = _addresses(settings)
+    if redis_url == INLINE:
+        raise StartRefused("TRISTORE_REDIS_URL is `inline`: the relay stores events itself")
     events = settings.events
     queue = EventQueue(redis_url, events.queue)
     async with make_pool(database_url, name="ingress", max_size=3) as pool:
         try:
+            await _refuse_eviction(queue)
             worker = EventIngressWorker(pool, _registry(settings), queue)
             yield QueueWorker(
                 redis_url,
                 events.queue,
-                worker.handle,
+                MicroBatches(worker),
                 concurrency=events.ingress_concurrency,
                 lock_seconds=events.lock_seconds,
             )

@@ -39,13 +39,21 @@ def running(config: PipelineConfig, failpoints: str = "") -> Iterator[subprocess
 
 
 def java_of(pid: int) -> psutil.Process:
-    """The JVM below the process; waits until it is there."""
+    """The JVM that is Spark's driver; waits until it is there."""
     return wait_until(lambda: _java(psutil.Process(pid)), 60)
 
 
 def _java(process: psutil.Process) -> psutil.Process | None:
-    found = [child for child in process.children(recursive=True) if child.name() == "java"]
+    # Other Javas come and go before it: one asked for its version, one that makes its command.
+    found = [child for child in process.children(recursive=True) if _is_spark(child)]
     return found[0] if found else None
+
+
+def _is_spark(process: psutil.Process) -> bool:
+    try:
+        return "org.apache.spark.deploy.SparkSubmit" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
 
 
 def gone(process: psutil.Process) -> bool:

@@ -58,7 +58,15 @@ def test_a_driver_follows_the_log_and_stops_on_sigterm(config: PipelineConfig) -
     assert jobs.status(config)["rows"] == 75
 
 
-def test_a_driver_ends_with_its_parent(config: PipelineConfig, tmp_path: Path) -> None:
+def test_a_driver_stopped_while_it_starts_leaves_no_java(config: PipelineConfig) -> None:
+    with driver.running(config) as process:
+        java = driver.java_of(process.pid)
+        process.terminate()
+        assert process.wait(15) == 0
+    wait_until(lambda: driver.gone(java), 30)
+
+
+def test_a_driver_ends_with_its_parent(config: PipelineConfig) -> None:
     log_rows.append(config.database_url, 10)
     start = f"import subprocess; subprocess.Popen({list(driver.COMMAND)!r}).wait()"
     parent = subprocess.Popen([sys.executable, "-c", start], env=driver.environment(config))

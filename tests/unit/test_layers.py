@@ -12,14 +12,14 @@ PACKAGE = Path(__file__).parents[2] / "tristore"
 
 # Each line may import what stands on it and on the lines below it.
 LAYERS = [
-    ["cli", "server", "__main__"],
+    ["cli", "server", "http", "__main__"],
     ["wiring", "subscriptions"],
     ["pipeline"],
     ["filestore", "metastore", "timestore"],
     ["events"],
-    ["auth", "tokens"],
+    ["auth", "credentials", "browser_sessions", "tokens"],
     ["db"],
-    ["observe", "problem"],
+    ["observe", "problem", "metrics"],
     ["config", "errors", "failpoints"],
 ]
 RANK = {part: -depth for depth, parts in enumerate(LAYERS) for part in parts}

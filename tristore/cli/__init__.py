@@ -5,7 +5,7 @@ import sys
 import typer
 
 from tristore import __version__
-from tristore.cli import migrate, pipeline, serve, status, up, work
+from tristore.cli import dlq, doctor, events, migrate, pipeline, serve, status, token, up, work
 from tristore.errors import TristoreError
 
 app = typer.Typer(name="tristore", no_args_is_help=True, add_completion=False)
@@ -14,6 +14,10 @@ app.command("status")(status.status)
 app.command("serve")(serve.serve)
 app.command("work")(work.work)
 app.command("migrate")(migrate.migrate)
+app.command("doctor")(doctor.doctor)
+app.add_typer(events.app, name="events")
+app.add_typer(dlq.app, name="dlq")
+app.add_typer(token.app, name="token")
 app.add_typer(pipeline.app, name="pipeline")
 
 

@@ -11,9 +11,13 @@ def serve() -> None:
     # Imported here, so that no other command pays for the server.
     import uvicorn
 
+    from tristore.http.exposure import check_exposure
+    from tristore.http.protocol import limited_http
+    from tristore.http.sockets import ReaderSockets
     from tristore.server import create_app
 
     settings = Settings()
+    check_exposure(settings)
     observe.configure_logs("api")
     failpoints.arm(settings.failpoints)
     uvicorn.run(
@@ -21,11 +25,13 @@ def serve() -> None:
         host=settings.host,
         port=settings.port,
         loop="uvloop",
-        http="httptools",
-        ws="websockets-sansio",
+        http=limited_http(settings.http),
+        ws=ReaderSockets,
         ws_max_size=WS_MAX_BYTES,
         # Idle readers cost 64 KiB each with compression and half of that without.
         ws_per_message_deflate=False,
+        # A reader too slow to answer a ping is told 4408 by the feed before this ends it.
+        ws_ping_timeout=40,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -10,12 +10,12 @@ import httpx
 import typer
 
 from tristore import observe
-from tristore.config import Settings
+from tristore.config import INLINE, Settings
 from tristore.db.pool import make_pool
 from tristore.local import private_file
 from tristore.local.part import Part
 from tristore.local.run_file import Run
-from tristore.local.stack import INLINE, Hooks, Stack
+from tristore.local.stack import Hooks, Stack
 from tristore.tokens import SCOPES, Tokens, create
 
 

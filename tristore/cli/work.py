@@ -45,6 +45,9 @@ async def _part(settings: Settings, part: str) -> None:
     # Imported here, so that no other command pays for the queue and the pool.
     from tristore.wiring import open_ingress, open_relay
 
-    opening = {"relay": open_relay, "ingress": open_ingress}[part]
-    async with opening(settings) as worker:
-        await worker.run()
+    if part == "relay":
+        async with open_relay(settings) as relay:
+            await relay.run()
+    else:
+        async with open_ingress(settings) as ingress:
+            await ingress.run()

@@ -14,4 +14,5 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 def load(package: str, file: str) -> SimpleNamespace:
     text = files(package).joinpath(file).read_text("utf-8")
     parts = _NAME.split(text)
-    return SimpleNamespace(**{name: sql.strip() for name, sql in zip(parts[1::2], parts[2::2])})
+    named = zip(parts[1::2], parts[2::2], strict=True)
+    return SimpleNamespace(**{name: sql.strip() for name, sql in named})

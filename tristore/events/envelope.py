@@ -27,7 +27,7 @@ from tristore.events import strictjson
 
 MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_METADATA_BYTES = 16 * 1024
-MAX_AHEAD = timedelta(hours=24)
+MAX_AHEAD_SECONDS = 24 * 3600
 _TYPE = re.compile(r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*){2,}")
 
 
@@ -53,7 +53,7 @@ def _time_text(value: object) -> object:
 
 
 def _in_utc(value: datetime) -> datetime:
-    if value - datetime.now(UTC) > MAX_AHEAD:
+    if value.timestamp() - time.time() > MAX_AHEAD_SECONDS:
         raise ValueError("lies more than 24 hours in the future")
     return value.astimezone(UTC)
 

@@ -62,21 +62,10 @@ async def append(
     Call inside a transaction that does nothing slow afterwards: the head row stays locked until
     it ends. Events that are missing in the answer were there before.
     """
-    columns = {
-        "id": [e.id for e in events],
-        "type": [e.type for e in events],
-        "source": [e.source for e in events],
-        "occurred_at": [e.occurred_at for e in events],
-        "payload": [_json(e.payload) for e in events],
-        "correlation_id": [e.correlation_id for e in events],
-        "ttl_ms": [e.ttl for e in events],
-        "metadata": [_json(e.metadata) for e in events],
-        "schema_version": [e.schema_version for e in events],
-        "body_hash": list(hashes),
-    }
+    batch = [_row(event, body_hash) for event, body_hash in zip(events, hashes, strict=True)]
     async with conn.pipeline():
         await conn.execute(_sql.lock_head)
-        cursor = await conn.execute(_sql.append, columns)
+        cursor = await conn.execute(_sql.append, {"events": orjson.dumps(batch).decode()})
     return dict(cast(list[tuple[str, int]], await cursor.fetchall()))
 
 
@@ -98,5 +87,16 @@ async def read(conn: Connection, after: int, limit: int) -> list[Stored]:
     return await cursor.fetchall()
 
 
-def _json(value: dict[str, Any] | None) -> str | None:
-    return None if value is None else orjson.dumps(value).decode()
+def _row(event: Event, body_hash: bytes) -> dict[str, Any]:
+    return {
+        "id": event.id,
+        "type": event.type,
+        "source": event.source,
+        "occurred_at": event.occurred_at,
+        "payload": event.payload,
+        "correlation_id": event.correlation_id,
+        "ttl_ms": event.ttl,
+        "metadata": event.metadata,
+        "schema_version": event.schema_version,
+        "body_hash": body_hash.hex(),
+    }

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 from uuid import uuid4
 
+import orjson
+
 from tristore.db.pool import Connection
 from tristore.db.queries import load
 from tristore.errors import IdConflict
@@ -28,7 +30,7 @@ class Finished:
 
     event_id: str
     body_hash: bytes | None
-    token: str | None
+    token: str
 
 
 async def add(
@@ -122,9 +124,9 @@ async def expire(conn: Connection) -> int:
 
 
 async def finish(conn: Connection, settled: Sequence[Finished]) -> None:
-    columns = {
-        "event_id": [x.event_id for x in settled],
-        "body_hash": [x.body_hash for x in settled],
-        "token": [x.token for x in settled],
-    }
-    await conn.execute(_sql.finish, columns)
+    """Marks rows done; call it in the transaction that settles their events."""
+    rows = [
+        {"event_id": x.event_id, "body_hash": x.body_hash and x.body_hash.hex(), "token": x.token}
+        for x in settled
+    ]
+    await conn.execute(_sql.finish, {"settled": orjson.dumps(rows).decode()})

@@ -37,10 +37,10 @@ WHERE state = 'enqueued' AND lease_until < clock_timestamp()
 -- broken to hash is found by the claim it came with.
 UPDATE bus.outbox o
 SET state = 'done', done_at = clock_timestamp(), token = NULL, lease_until = NULL
-FROM unnest(%(event_id)s::text[], %(body_hash)s::bytea[], %(token)s::text[])
-    AS b (event_id, body_hash, token)
-WHERE o.event_id = b.event_id AND o.state <> 'done'
-    AND (o.body_hash = b.body_hash OR (b.body_hash IS NULL AND o.token = b.token))
+FROM jsonb_to_recordset(%(settled)s::jsonb) AS b (event_id text, body_hash text, token text)
+WHERE o.event_id = b.event_id AND o.state <> 'done' AND (
+    o.body_hash = decode(b.body_hash, 'hex') OR (b.body_hash IS NULL AND o.token = b.token)
+)
 
 -- name: offer
 -- Adds the events whose id is neither in the log nor in the outbox yet.

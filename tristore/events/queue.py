@@ -6,10 +6,11 @@ Here the job is handed on as the raw string from its hash; `wire` reads it.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+import msgpack
 from bullmq import Job, Queue, Worker
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
@@ -22,7 +23,12 @@ _log = logging.getLogger(__name__)
 
 ADD_TIMEOUT_SECONDS = 5.0
 CHANNEL = "tristore:events:"
-_CLOSE_SECONDS = 2.0
+_CLOSE_TRIES = 10
+_PUBLISH = """
+for _, message in ipairs(cmsgpack.unpack(ARGV[1])) do
+    redis.call('PUBLISH', message[1], message[2])
+end
+"""
 # BullMQ would move a job to its `failed` set after a few stalls; the worker decides instead.
 _NEVER = 1_000_000
 
@@ -38,15 +44,13 @@ class RawJob:
     stalled: int
 
 
-Handler = Callable[[Sequence[RawJob]], Awaitable[None]]
-
-
 class EventQueue:
     """Sends jobs; every call ends soon, with `Unavailable` when Redis is away."""
 
     def __init__(self, redis_url: str, name: str) -> None:
         self._redis = _connect(redis_url, timeout=ADD_TIMEOUT_SECONDS)
         self._queue = Queue(name, {"connection": self._redis})
+        self._publish = self._redis.register_script(_PUBLISH)
 
     async def close(self) -> None:
         await self._redis.aclose()
@@ -64,17 +68,24 @@ class EventQueue:
     async def ping(self) -> None:
         await self._ask(self._redis.ping())
 
+    async def outlives_a_restart(self) -> bool:
+        """Whether this Redis writes what it is given to disk."""
+        return bool((await self._ask(self._redis.info("persistence"))).get("aof_enabled"))
+
     async def add_events(self, events: Sequence[Mapping[str, Any]], *, job_id: str) -> None:
         """One job for many events. After a time-out the job may still have been stored."""
         options = {"jobId": job_id, "removeOnComplete": True, "removeOnFail": False}
         await self._ask(self._queue.add("events", {"events": list(events)}, options))
 
-    async def announce(self, messages: Iterable[tuple[str, bytes]]) -> None:
-        """Tells live listeners: (event type, event) on the channel of its type. Best effort."""
-        pipe = self._redis.pipeline(transaction=False)
-        for kind, message in messages:
-            pipe.publish(CHANNEL + kind, message)
-        await self._ask(pipe.execute())
+    async def announce(self, messages: Sequence[tuple[str, bytes]]) -> None:
+        """Tells live listeners: (event type, event) on the channel of its type. Best effort.
+
+        One command for all: the client's work for a thousand PUBLISH would cost more than
+        storing the events.
+        """
+        pairs = [[CHANNEL + kind, message] for kind, message in messages]
+        packed = msgpack.packb(pairs, use_bin_type=False)  # Redis knows no other byte string
+        await self._ask(self._publish(args=[packed]))
 
     async def depth(self) -> int:
         """Jobs that wait or are being worked on."""
@@ -88,17 +99,20 @@ class EventQueue:
             raise Unavailable(f"Redis is away: {type(error).__name__}") from error
 
 
-class QueueWorker:
-    """Feeds jobs to a handler in batches: what waits is taken together, nothing waits for more.
+class Sink(Protocol):
+    """Where jobs go. `store` returns only when the job's events are safe; `run` does the work."""
 
-    The handler returns only when the jobs are safely stored; it raises only when cancelled.
-    """
+    async def store(self, job: RawJob) -> None: ...
+    async def run(self) -> None: ...
+
+
+class QueueWorker:
+    """Takes jobs as BullMQ gives them and acknowledges each once the sink has stored it."""
 
     def __init__(
-        self, redis_url: str, name: str, handle: Handler, *, concurrency: int, lock_seconds: float
+        self, redis_url: str, name: str, sink: Sink, *, concurrency: int, lock_seconds: float
     ) -> None:
-        self._handle = handle
-        self._waiting: asyncio.Queue[tuple[RawJob, asyncio.Future[None]]] = asyncio.Queue()
+        self._sink = sink
         self._redis = _connect(redis_url, timeout=10)
         lock_ms = int(lock_seconds * 1000)
         self._worker = _RawWorker(
@@ -121,42 +135,37 @@ class QueueWorker:
     async def run(self) -> None:
         """Works until cancelled. Ends with an error if BullMQ's loop gives up, which it does on
         what it calls impossible, so that the process is restarted instead of idling."""
-        feeding = asyncio.create_task(self._feed(), name="ingress-batches")
+        storing = asyncio.create_task(self._sink.run(), name="sink")
         working = asyncio.create_task(self._worker.run(), name="bullmq-worker")
         try:
-            await asyncio.wait({feeding, working}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (feeding, working):
+            await asyncio.wait({storing, working}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (storing, working):
                 if task.done() and (error := task.exception()):
                     raise error
             raise Unavailable("BullMQ's worker loop ended")
         finally:
-            await self._close(feeding, working)
+            await self._close(storing, working)
 
     async def _close(self, *tasks: asyncio.Task[None]) -> None:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        # Jobs cut off here keep their lock until it runs out, then another worker takes them.
-        # BullMQ's close swallows cancellation and may wait on a dead connection: it gets a
-        # moment, and the connections are closed whether it is through or not.
-        closing = asyncio.create_task(self._worker.close(force=True))
-        await asyncio.wait({closing}, timeout=_CLOSE_SECONDS)
+        """Cuts off; jobs in hand keep their lock until it runs out, then another takes them.
+
+        Not by BullMQ's own close: cancelled half-way it spins for ever, and its run loop may
+        swallow a cancellation while jobs are in hand. So every job is cancelled, repeatedly and
+        for a bounded time, and then the connections are closed under whatever is left.
+        """
+        self._worker.closing = self._worker.forceClosing = True
+        for _ in range(_CLOSE_TRIES):
+            left = {*tasks, *self._worker.processing, *filter(None, [self._worker.waiting])}
+            for task in left:
+                task.cancel()
+            _, pending = await asyncio.wait(left, timeout=0.2)
+            if not pending:
+                break
+        await self._worker.lockManager.close()
         await self._redis.aclose()
 
     async def _process(self, job: Job, token: str) -> None:
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.put_nowait((job.raw, done))
-        await done
-
-    async def _feed(self) -> None:
-        while True:
-            batch = [await self._waiting.get()]
-            while not self._waiting.empty():
-                batch.append(self._waiting.get_nowait())
-            await self._handle([job for job, _ in batch])
-            for _, done in batch:
-                if not done.done():
-                    done.set_result(None)
+        await self._sink.store(job.raw)
 
 
 class _RawWorker(Worker):  # type: ignore[misc]

@@ -13,7 +13,8 @@ from tristore.db.pool import Pool
 from tristore.db.wakeups import OUTBOX, Listener
 from tristore.errors import Unavailable
 from tristore.events import outbox
-from tristore.events.queue import EventQueue
+from tristore.events.housekeeping import Housekeeping
+from tristore.events.inline import Transport
 from tristore.failpoints import failpoint
 
 _log = logging.getLogger(__name__)
@@ -24,29 +25,31 @@ class Relay:
     """Any number may run; each row is claimed by one at a time."""
 
     def __init__(
-        self, pool: Pool, queue: EventQueue, listener: Listener, settings: EventsSettings
+        self, pool: Pool, transport: Transport, listener: Listener, settings: EventsSettings
     ) -> None:
         self._pool = pool
-        self._queue = queue
+        self._transport = transport
         self._listener = listener
         self._settings = settings
         self._away_since: float | None = None
 
     async def run(self) -> None:
-        sweeper = asyncio.create_task(self._sweep(), name="lease-sweeper")
-        try:
-            while True:
-                full = await self._step()
-                if not full:
-                    await self._listener.wait(OUTBOX, self._settings.poll_seconds)
-        finally:
-            sweeper.cancel()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._send(), name="send")
+            tasks.create_task(self._sweep(), name="lease-sweeper")
+            tasks.create_task(Housekeeping(self._pool, self._settings).run(), name="housekeeping")
+
+    async def _send(self) -> None:
+        while True:
+            full = await self._step()
+            if not full:
+                await self._listener.wait(OUTBOX, self._settings.poll_seconds)
 
     async def _step(self) -> bool:
         """Sends one batch; true if more may be waiting."""
         try:
             if self._away_since is not None:
-                await self._queue.ping()
+                await self._transport.ping()
             sent = await self.send_batch()
             self._back()
             return sent == self._settings.relay_batch
@@ -67,7 +70,7 @@ class Relay:
         failpoint("relay.after_claim")
         try:
             for number, job in enumerate(_jobs(claim.envelopes)):
-                await self._queue.add_events(job, job_id=f"{claim.token}.{number}")
+                await self._transport.add_events(job, job_id=f"{claim.token}.{number}")
                 failpoint("relay.after_add")
         except Unavailable:
             async with self._pool.connection() as conn:

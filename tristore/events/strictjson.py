@@ -8,7 +8,11 @@ import json
 import re
 from typing import Any
 
-MAX_DEPTH = 64
+# A payload may nest 64 deep; its envelope is one level more.
+MAX_DEPTH = 65
+# One object's names: their number, and their length together.
+MAX_KEYS = 10_000
+MAX_KEY_CHARS = 100_000
 _INT64 = range(-(2**63), 2**63)
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
@@ -17,7 +21,8 @@ class StrictJsonError(ValueError):
     """The text is not JSON that every reader understands alike."""
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes, *, wrapped: int = 0) -> Any:
+    """The value, if an event could be; `wrapped` counts the levels around the events in it."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -25,18 +30,24 @@ def loads(data: bytes) -> Any:
     try:
         value = _DECODER.decode(text)
     except RecursionError:
-        raise StrictJsonError(f"nested deeper than {MAX_DEPTH}") from None
+        raise StrictJsonError(f"nested deeper than {MAX_DEPTH + wrapped}") from None
     except json.JSONDecodeError as error:
         raise StrictJsonError(f"not JSON: {error}") from None
-    # Counting brackets and searching escapes is a hundred times cheaper than walking the value,
-    # and settles nearly every event.
-    if text.count("{") + text.count("[") > MAX_DEPTH or _SUSPECT.search(text):
-        _walk(value, 1)
+    # Counting brackets and searching escapes is far cheaper than walking the value, and settles
+    # nearly every event.
+    if text.count("{") + text.count("[") > MAX_DEPTH:
+        _check_depth(value, MAX_DEPTH + wrapped)
+    if _SUSPECT.search(text):
+        _check_texts(value)
     return value
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MAX_KEYS:
+        raise StrictJsonError(f"more than {MAX_KEYS} keys in one object")
     found = dict(pairs)
+    if len("".join(found)) > MAX_KEY_CHARS:
+        raise StrictJsonError(f"the keys of one object are longer than {MAX_KEY_CHARS}")
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
@@ -62,20 +73,27 @@ def _constant(name: str) -> None:
     raise StrictJsonError(f"{name} is not JSON")
 
 
-def _walk(value: Any, depth: int) -> None:
+def _check_depth(value: Any, limit: int) -> None:
+    """Level by level: a few list operations a level instead of a call per value."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [item for item in level if type(item) is dict or type(item) is list]
+        if not level:
+            return
+        level = [x for item in level for x in (item.values() if type(item) is dict else item)]
+    raise StrictJsonError(f"nested deeper than {limit}")
+
+
+def _check_texts(value: Any) -> None:
     if isinstance(value, str):
         _text(value)
-        return
-    if not isinstance(value, dict | list):
-        return
-    if depth > MAX_DEPTH:
-        raise StrictJsonError(f"nested deeper than {MAX_DEPTH}")
-    if isinstance(value, dict):
-        for key in value:
+    elif isinstance(value, dict):
+        for key, item in value.items():
             _text(key)
-        value = list(value.values())
-    for item in value:
-        _walk(item, depth + 1)
+            _check_texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            _check_texts(item)
 
 
 def _text(value: str) -> None:

@@ -1,26 +1,39 @@
 """The tail: one reader of the log per process, shared by every live connection.
 
-Readers ask for what comes after their position. Those near the head are served from memory;
-one that fell behind reads the table. There is no second live path, hence no seam and no gap.
+Readers are positions. Those near the head are served from memory, one that fell behind reads the
+table; there is no second live path, hence no seam and no gap.
 """
 
 import asyncio
 import logging
-from collections import deque
+import time
+from collections.abc import AsyncGenerator
 from types import TracebackType
 
+import orjson
 import psycopg
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
+from psycopg.rows import class_row
 from psycopg_pool import PoolTimeout
 
 from tristore.db.pool import Pool
+from tristore.db.queries import load
 from tristore.db.wakeups import LOG, Listener
 from tristore.errors import PositionAhead, PositionGone
 from tristore.events import log
+from tristore.events.audience import Audience, Reader
+from tristore.events.frame import Frame
 from tristore.events.log import Stored
 
+_sql = load("tristore.events", "tail.sql")
 _log = logging.getLogger(__name__)
 _PAGE = 500
-_KEPT = 10_000
+_PAGE_BYTES = 512 * 1024
+_KEPT_BYTES = 16 * 1024 * 1024
+# How often a reader is told its position while nothing it wants happens.
+_POSITION_SECONDS = 2.0
+_RETRY_SECONDS = 0.5
 
 
 class Tail:
@@ -28,13 +41,22 @@ class Tail:
         self._pool = pool
         self._listener = listener
         self._poll_seconds = poll_seconds
-        self._recent: deque[Stored] = deque(maxlen=_KEPT)
-        self._last = 0
-        self._grown = asyncio.Condition()
+        self._head = log.Head(0, 1, "")
+        self._recent = _Recent()
+        self._audience = Audience()
+        self._told_at = 0.0
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def last(self) -> int:
+        return self._head.last
+
+    @property
+    def readers(self) -> int:
+        return len(self._audience)
+
     async def __aenter__(self) -> "Tail":
-        self._last = (await self._head()).last
+        self._head = await self._ask_head()
         self._task = asyncio.create_task(self._follow(), name="tail")
         return self
 
@@ -47,7 +69,7 @@ class Tail:
 
     async def position(self, since: int | None) -> int:
         """Where a new reader starts; refuses one the log cannot serve."""
-        head = await self._head()
+        head = await self._ask_head()
         if since is None:
             return head.last
         if since > head.last:
@@ -56,18 +78,48 @@ class Tail:
             raise PositionGone(head.earliest)
         return since
 
-    async def after(self, position: int) -> list[Stored]:
-        """The next events after `position`; waits until there is one."""
-        async with self._grown:
-            await self._grown.wait_for(lambda: self._last > position)
-        recent = self._recent
-        if recent and recent[0].ingress_sequence <= position + 1:
-            start = position + 1 - recent[0].ingress_sequence  # exact: the sequence has no gaps
-            return [recent[i] for i in range(start, min(start + _PAGE, len(recent)))]
-        async with self._pool.connection() as conn:
-            return await log.read(conn, position, _PAGE)
+    async def pages(
+        self, reader: Reader, idle_seconds: float | None = None
+    ) -> AsyncGenerator[tuple[list[Frame], int]]:
+        """What the reader wants, page by page, with the position reached; nothing but the
+        position where none was wanted, and at least every `idle_seconds`."""
+        self._audience.add(reader)
+        try:
+            while True:
+                if reader.position >= self.last and not await reader.sleep(idle_seconds):
+                    reader.position = max(reader.position, self.last)
+                if reader.failure:
+                    raise reader.failure
+                try:
+                    page = await self._page(reader.position)
+                except (psycopg.Error, PoolTimeout):
+                    await asyncio.sleep(_RETRY_SECONDS)  # late, never wrong; `_follow` reports it
+                    continue
+                if page:
+                    reader.position = page[-1].sequence
+                yield [frame for frame in page if reader.wanted(frame.type)], reader.position
+        finally:
+            self._audience.discard(reader)
 
-    async def _head(self) -> log.Head:
+    async def _page(self, position: int) -> list[Frame]:
+        if position >= self.last:
+            return []
+        if (page := self._recent.after(position)) is not None:
+            return page
+        page = await self._read(position)
+        if not page or page[0].sequence != position + 1:
+            raise PositionGone((await self._ask_head()).earliest)
+        return page
+
+    async def _read(self, after: int) -> list[Frame]:
+        async with self._pool.connection() as conn:
+            cursor = conn.cursor(row_factory=class_row(Stored))
+            cursor.adapters.register_loader("jsonb", _AsItIs)
+            bounds = {"after": after, "limit": _PAGE, "bytes": _PAGE_BYTES}
+            await cursor.execute(_sql.page, bounds)
+            return [Frame.of(row) for row in await cursor.fetchall()]
+
+    async def _ask_head(self) -> log.Head:
         async with self._pool.connection() as conn:
             return await log.head(conn)
 
@@ -77,16 +129,62 @@ class Tail:
                 grown = await self._read_on()
             except (psycopg.Error, PoolTimeout) as error:
                 _log.warning("tail cannot read the log", extra={"error": type(error).__name__})
-                grown = 0
-            if grown < _PAGE:
+                grown = False
+            if time.monotonic() > self._told_at + _POSITION_SECONDS:
+                self._told_at = time.monotonic()
+                self._audience.tell(self.last)
+            if not grown:
                 await self._listener.wait(LOG, self._poll_seconds)
 
-    async def _read_on(self) -> int:
-        async with self._pool.connection() as conn:
-            rows = await log.read(conn, self._last, _PAGE)
-        if rows:
-            self._recent.extend(rows)
-            async with self._grown:
-                self._last = rows[-1].ingress_sequence
-                self._grown.notify_all()
-        return len(rows)
+    async def _read_on(self) -> bool:
+        """True if there may be more. Without readers nothing is read but the head."""
+        if self._audience and (frames := await self._read(self.last)):
+            self._recent.add(frames)
+            self._head = log.Head(frames[-1].sequence, self._head.earliest, self._head.epoch)
+            self._audience.wake(frames)
+            return True
+        head = await self._ask_head()
+        changed = head.epoch != self._head.epoch or head.last < self.last
+        if changed or not self._audience:
+            self._recent, self._head = _Recent(), head
+        if changed:
+            # A restore, say: no reader's position means anything any more.
+            _log.warning("the log's history changed", extra={"last": head.last})
+            self._audience.fail(PositionAhead(head.last))
+        return False
+
+
+class _Recent:
+    """The newest frames, without a gap, as many as fit."""
+
+    def __init__(self) -> None:
+        self._frames: list[Frame] = []
+        self._bytes = 0
+
+    def add(self, frames: list[Frame]) -> None:
+        self._frames += frames
+        self._bytes += sum(len(frame.json) for frame in frames)
+        drop = 0
+        while self._bytes > _KEPT_BYTES and drop < len(self._frames) - 1:
+            self._bytes -= len(self._frames[drop].json)
+            drop += 1
+        del self._frames[:drop]
+
+    def after(self, position: int) -> list[Frame] | None:
+        """The next page, or None if its start is no longer here."""
+        if not self._frames or position + 1 < self._frames[0].sequence:
+            return None
+        start = position + 1 - self._frames[0].sequence  # exact: the sequence has no gaps
+        page, size = self._frames[start : start + _PAGE], 0
+        for count, frame in enumerate(page):
+            size += len(frame.json)
+            if size > _PAGE_BYTES:
+                return page[: max(count, 1)]
+        return page
+
+
+class _AsItIs(Loader):
+    """JSON that is only passed on is not parsed on the way."""
+
+    def load(self, data: Buffer) -> orjson.Fragment:
+        return orjson.Fragment(bytes(data))

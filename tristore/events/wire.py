@@ -65,7 +65,7 @@ class _Batch:
         self.many = many
 
     def values(self) -> list[Any]:
-        document = strictjson.loads(self.data)
+        document = strictjson.loads(self.data, wrapped=2 if self.many else 0)
         if not self.many:
             return [document]
         if not isinstance(document, dict) or not isinstance(document.get("events"), list):

@@ -24,7 +24,6 @@ from tristore.local.run_file import Run
 
 log = logging.getLogger(__name__)
 
-INLINE = "inline"
 TOKEN_FILE = "operator.token"
 MIGRATE = (sys.executable, "-m", "tristore", "migrate")
 

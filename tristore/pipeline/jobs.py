@@ -4,7 +4,6 @@ import logging
 import os
 import re
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
@@ -35,8 +34,7 @@ _log = logging.getLogger(__name__)
 def run(config: PipelineConfig) -> None:
     """Runs until SIGTERM, SIGINT or the end of the parent process."""
     parent = os.getppid()
-    # Until the query runs there is nothing to close: the JVM goes when this process goes.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    _leave_at_once_on_signals()
     spark = make_session(config)
     stop = _stop_on_signals()
     try:
@@ -122,6 +120,16 @@ def _await(query: StreamingQuery) -> None:
 def _ended(stop: threading.Event, parent: int) -> bool:
     """Also when the parent is gone: a driver nobody supervises would block the next one."""
     return stop.is_set() or os.getppid() != parent
+
+
+def _leave_at_once_on_signals() -> None:
+    """Until the query runs there is nothing to close: the JVM goes when this process goes.
+
+    No exception: it would have PySpark remove the file over which the JVM reports, and a JVM
+    that cannot report never comes to look whether we are still there.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(0))
 
 
 def _stop_on_signals() -> threading.Event:

@@ -1,5 +1,6 @@
 """The SparkSession, made in one place from one configuration."""
 
+import logging
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +51,8 @@ def make_session(config: PipelineConfig) -> SparkSession:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
+    # It would log every call from the JVM.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     spark.dataSource.register(LogSource)
     return spark
 

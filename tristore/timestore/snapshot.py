@@ -47,8 +47,9 @@ class Snapshot:
 
 
 def names(root: Path) -> list[str]:
-    """The tables below `root`: folders with a Delta log."""
-    return sorted(log.parent.name for log in root.glob("*/_delta_log"))
+    """The tables below `root`: folders whose Delta log has begun."""
+    logs = (log for log in root.glob("*/_delta_log") if any(log.glob("*.json")))
+    return sorted(log.parent.name for log in logs)
 
 
 def read(root: Path, name: str) -> Snapshot:
@@ -69,10 +70,15 @@ def _read(folder: Path, name: str) -> Snapshot:
         # delta-rs percent-encodes even plain paths.
         files=[unquote(uri) for uri in table.file_uris()],
         rows=table.count(),
-        columns={field.name: _SQL_TYPES[field.type.type] for field in table.schema().fields},
+        columns={field.name: _sql_type(field.type.type) for field in table.schema().fields},
         through=table.transaction_version(through_app(name)),
         committed_ms=_committed_ms(folder / "_delta_log" / f"{table.version():020}.json"),
     )
+
+
+def _sql_type(delta_type: str) -> str:
+    # What is not listed is called alike in both: decimal(10,2).
+    return _SQL_TYPES.get(delta_type, delta_type)
 
 
 def _committed_ms(commit: Path) -> int:

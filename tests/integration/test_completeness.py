@@ -1,0 +1,124 @@
+"""The ledger: closed when everything arrived, and red with the id when something did not."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.support.database import log_count, value
+from tests.support.publishing import commit_events, enqueue_events
+from tests.support.waiting import until
+from tristore.config import Settings
+from tristore.db.pool import make_pool
+from tristore.errors import InvalidQuery
+from tristore.events import completeness
+from tristore.wiring import open_relay
+
+
+async def ledger(
+    settings: Settings, since: datetime | None = None, to: datetime | None = None
+) -> dict[str, Any]:
+    async with make_pool(str(settings.database_url), name="test") as pool:
+        async with pool.connection() as conn:
+            return (await completeness.read(conn, since, to)).to_json(1440, None)
+
+
+async def arrive(settings: Settings, count: int) -> None:
+    async def arrived() -> bool:
+        return log_count(str(settings.database_url)) == count
+
+    await until(arrived)
+
+
+async def test_all_that_was_committed_or_queued_is_accounted_for(bus: Settings) -> None:
+    await commit_events(str(bus.database_url), 40)
+    await enqueue_events(str(bus.redis_url), bus.events.queue, 30)
+    await arrive(bus, 70)
+    found = await ledger(bus)
+    assert found["verdict"] == "closed, 0 missing"
+    assert found["missingIds"] == []
+    assert found["totals"] == {
+        "outbox": 40,
+        "stored": 40,
+        "deadLettered": 0,
+        "inFlight": 0,
+        "missing": 0,
+        "queuePublished": 30,
+    }
+    assert {row["source"] for row in found["minutes"]} == {"ledger", "queue"}
+    for name, total in found["totals"].items():
+        assert sum(row[name] for row in found["minutes"]) == total
+
+
+async def test_a_stored_event_that_vanishes_is_named(bus: Settings) -> None:
+    ids = list(await commit_events(str(bus.database_url), 20))
+    await arrive(bus, 20)
+    with psycopg.connect(str(bus.database_url), autocommit=True) as conn:
+        conn.execute("DELETE FROM bus.workflow_events WHERE id = ANY(%s)", [ids[3:5]])
+        # The same id under another body is not the same event.
+        conn.execute("UPDATE bus.workflow_events SET body_hash = 'x' WHERE id = %s", [ids[9]])
+    found = await ledger(bus)
+    assert found["verdict"] == "broken, 3 missing"
+    assert sorted(found["missingIds"]) == sorted([ids[3], ids[4], ids[9]])
+    assert (found["totals"]["outbox"], found["totals"]["stored"]) == (20, 17)
+
+
+async def test_a_letter_accounts_for_its_event_until_it_is_replayed(bus: Settings) -> None:
+    (event_id,) = await commit_events(str(bus.database_url), 1)
+    await arrive(bus, 1)
+    letter = (
+        "INSERT INTO bus.dead_letters (event_id, reason, errors, raw, raw_hash, state, replayed_as)"
+        " VALUES (%s, 'expired', '[]', '', '', %s, %s)"
+    )
+    with psycopg.connect(str(bus.database_url), autocommit=True) as conn:
+        conn.execute("DELETE FROM bus.workflow_events")
+        conn.execute(letter, [event_id, "replayed", event_id])
+        assert (await ledger(bus))["missingIds"] == [event_id]
+        conn.execute(letter, [event_id, "open", None])
+    assert (await ledger(bus))["totals"]["deadLettered"] == 1
+
+
+async def test_what_has_not_arrived_yet_is_in_flight(
+    settings: Settings, start_part: Callable[..., Awaitable[object]]
+) -> None:
+    await commit_events(str(settings.database_url), 5)
+    waiting = await ledger(settings)
+    assert waiting["verdict"] == "open, 0 missing, 5 in flight"
+    await start_part(open_relay, settings)
+
+    async def sent() -> bool:
+        query = "SELECT count(*) FROM bus.outbox WHERE state = 'enqueued'"
+        return bool(value(str(settings.database_url), query) == 5)
+
+    await until(sent)
+    assert (await ledger(settings))["totals"]["inFlight"] == 5
+
+
+async def test_a_window_that_is_not_covered_is_cut_with_a_word_or_refused(bus: Settings) -> None:
+    await commit_events(str(bus.database_url), 3)
+    await arrive(bus, 3)
+    now = datetime.now(UTC)
+    found = await ledger(bus, now - timedelta(days=400))
+    assert found["window"]["from"] == found["window"]["coversFrom"]
+    assert "not kept" in found["note"]
+    assert found["totals"]["stored"] == 3
+    with pytest.raises(InvalidQuery, match="later window"):
+        await ledger(bus, now - timedelta(days=400), now - timedelta(days=300))
+
+
+async def test_minutes_come_in_pages(bus: Settings) -> None:
+    await commit_events(str(bus.database_url), 6)
+    await arrive(bus, 6)
+    with psycopg.connect(str(bus.database_url), autocommit=True) as conn:
+        conn.execute("UPDATE bus.outbox SET source = 'source-' || id")
+    async with make_pool(str(bus.database_url), name="test") as pool:
+        async with pool.connection() as conn_:
+            whole = await completeness.read(conn_, None, None)
+    first = whole.to_json(4, None)
+    rest = whole.to_json(4, first["nextCursor"])
+    sources = [row["source"] for row in first["minutes"] + rest["minutes"]]
+    assert len(sources) == len(set(sources)) == 6
+    assert rest["nextCursor"] is None
+    assert first["totals"] == rest["totals"]

@@ -1,0 +1,114 @@
+"""The operator's questions to the bus: find events, follow one, is anything missing, is it well."""
+
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from tristore.auth import requires
+from tristore.db.deadline import connection_within
+from tristore.errors import InvalidQuery, NotFound
+from tristore.events import completeness, health, search
+from tristore.events.jsonpath import JsonPath
+from tristore.events.listing import Instant, Listing, Name, Pattern
+from tristore.events.log import Stored
+from tristore.events.search import Filter, Page
+
+router = APIRouter(prefix="/admin", dependencies=[requires("events:read", "events:admin")])
+
+SEARCH_SECONDS = 2.0
+LEDGER_SECONDS = 20.0
+Sequence = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class EventsQuery(Listing):
+    type: Name | None = None
+    source: Name | None = None
+    correlation_id: Name | None = None
+    from_: Instant | None = Field(None, alias="from")
+    to: Instant | None = None
+    json_path: Name | None = Field(None, max_length=500)
+    from_sequence: Sequence | None = None
+    to_sequence: Sequence | None = None
+    order: Literal["asc", "desc"] = "desc"
+
+    def filter(self) -> Filter:
+        return Filter(
+            type=Pattern.parse(self.type),
+            source=Pattern.parse(self.source),
+            correlation_id=self.correlation_id,
+            since=self.from_,
+            until=self.to,
+            json_path=JsonPath.parse(self.json_path) if self.json_path else None,
+            first=self.from_sequence,
+            last=self.to_sequence,
+            ascending=self.order == "asc",
+        )
+
+
+class LedgerQuery(Listing):
+    from_: Instant | None = Field(None, alias="from")
+    to: Instant | None = None
+    limit: int = Field(1440, ge=1, le=10_000)
+
+
+@router.get("/events")
+async def events(request: Request, query: Annotated[EventsQuery, Query()]) -> Response:
+    """A page of the log: `type` and `source` take exact values or `prefix.*`, `from` and `to`
+    bound `occurredAt`, `jsonPath` looks into the payload (`$.a.b[0] == "x"`, or `$.a` for "is
+    there"). `scanned` is present when a page ended early; its `nextCursor` goes on."""
+    return _json((await _find(request, query.filter(), query)).to_json())
+
+
+@router.get("/events/{event_id:path}/trace")
+async def trace(request: Request, event_id: str, query: Annotated[Listing, Query()]) -> Response:
+    """Everything with the correlation id of an event, in order; the event alone if it has none."""
+    event = await _one(request, event_id)
+    if event.correlation_id is None:
+        return _json(Page([event], None).to_json())
+    wanted = Filter(correlation_id=event.correlation_id, ascending=True)
+    return _json((await _find(request, wanted, query)).to_json())
+
+
+@router.get("/events/{event_id:path}")
+async def event(request: Request, event_id: str) -> Response:
+    return _json((await _one(request, event_id)).to_json())
+
+
+@router.get("/completeness")
+async def ledger(request: Request, query: Annotated[LedgerQuery, Query()]) -> Response:
+    """Per source and minute: outbox rows = stored + dead-lettered + in flight, or the ids that
+    are missing."""
+    if query.from_ and query.to and query.from_ >= query.to:
+        raise InvalidQuery("`from` must lie before `to`")
+    async with connection_within(request.app.state.platform.pool, LEDGER_SECONDS) as conn:
+        found = await completeness.read(conn, query.from_, query.to)
+    return _json(found.to_json(query.limit, query.cursor))
+
+
+@router.get("/event-health")
+async def event_health(request: Request) -> Response:
+    """Queue depth, outbox backlog, lag of each consumer, dead letters, publish rates."""
+    platform = request.app.state.platform
+    async with connection_within(platform.pool, SEARCH_SECONDS) as conn:
+        found = await health.read(conn)
+    return _json({**found, "queue": await health.queue(platform.queue)})
+
+
+async def _find(request: Request, wanted: Filter, listing: Listing) -> Page:
+    async with connection_within(request.app.state.platform.pool, SEARCH_SECONDS) as conn:
+        return await search.find(conn, wanted, listing.limit, listing.cursor)
+
+
+async def _one(request: Request, event_id: str) -> Stored:
+    async with request.app.state.platform.pool.connection() as conn:
+        found = await search.by_id(conn, event_id)
+    if found is None:
+        raise NotFound(f"no event {event_id[:128]!r} is in the log; see /admin/dead-letters too")
+    return found
+
+
+def _json(body: dict[str, Any]) -> Response:
+    return Response(orjson.dumps(body), media_type="application/json")

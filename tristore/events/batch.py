@@ -1,0 +1,66 @@
+"""A batch: what one transaction of the ingress worker settles."""
+
+from dataclasses import dataclass, field
+
+import psycopg
+
+from tristore.errors import InvalidEvent, Violation
+from tristore.events.deadletters import DeadLetter
+from tristore.events.envelope import Event
+from tristore.events.outbox import Finished
+from tristore.events.wire import Incoming
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An event that passed every check and wants a place in the log.
+
+    `token` names the claim of the outbox rows it came from; None if it came from elsewhere.
+    """
+
+    event: Event
+    body_hash: bytes
+    incoming: Incoming
+    token: str | None
+
+    def conflict(self) -> DeadLetter:
+        message = f"id {self.event.id} is taken by an event with another body"
+        return self.refused(InvalidEvent("id_conflict", [Violation("/id", message)]))
+
+    def refused(self, refusal: InvalidEvent) -> DeadLetter:
+        return DeadLetter.of(refusal, self.incoming.raw, self.incoming.value)
+
+    def finished(self) -> list[Finished]:
+        return [Finished(self.event.id, self.body_hash, self.token)] if self.token else []
+
+
+@dataclass(slots=True)
+class Batch:
+    candidates: list[Candidate] = field(default_factory=list)
+    letters: list[DeadLetter] = field(default_factory=list)
+    finished: list[Finished] = field(default_factory=list)
+
+    def refuse(self, letter: DeadLetter, finished: list[Finished]) -> None:
+        self.letters.append(letter)
+        self.finished += finished
+
+    def without(self, guilty: set[int], refusal: InvalidEvent) -> "Batch":
+        """The same batch with some candidates (by their place) dead-lettered unprocessed."""
+        rest = Batch(letters=list(self.letters), finished=list(self.finished))
+        for place, candidate in enumerate(self.candidates):
+            if place in guilty:
+                rest.refuse(candidate.refused(refusal), candidate.finished())
+            else:
+                rest.candidates.append(candidate)
+        return rest
+
+    def halves(self, error: psycopg.DatabaseError) -> "list[Batch]":
+        """Smaller batches, to find the one event Postgres refuses; alone, it is dead-lettered."""
+        if not self.candidates:
+            raise error
+        if len(self.candidates) == 1:
+            refusal = InvalidEvent("store_refused", [Violation("", type(error).__name__)])
+            return [self.without({0}, refusal)]
+        middle = len(self.candidates) // 2
+        first = Batch(self.candidates[:middle], self.letters, self.finished)
+        return [first, Batch(self.candidates[middle:])]

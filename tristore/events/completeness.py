@@ -1,0 +1,119 @@
+"""The ledger: every outbox row is stored, dead-lettered or in flight, or its id is named.
+
+Events put straight into the queue have no outbox row to be missing from; they are counted in a
+column of their own.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from psycopg.rows import class_row
+from pydantic.alias_generators import to_camel
+
+from tristore.db.pool import Connection
+from tristore.db.queries import load
+from tristore.errors import InvalidQuery
+from tristore.events import listing
+from tristore.events.envelope import time_text
+
+_sql = load("tristore.events", "completeness.sql")
+DEFAULT_WINDOW = timedelta(hours=1)
+LONGEST_WINDOW = timedelta(days=7)
+NAMED = 100
+COUNTS = ("outbox", "stored", "dead_lettered", "in_flight", "missing", "queue_published")
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    minute: datetime
+    source: str
+    outbox: int
+    stored: int
+    dead_lettered: int
+    in_flight: int
+    missing: int
+    queue_published: int
+    missing_ids: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        named = {"minute": time_text(self.minute), "source": self.source}
+        return {**named, **{to_camel(name): getattr(self, name) for name in COUNTS}}
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """`begin` and `end` are what was looked at; it may be less than was asked for."""
+
+    begin: datetime
+    end: datetime
+    covers_from: datetime
+    note: str | None
+    minutes: list[Minute]
+
+    @property
+    def verdict(self) -> str:
+        missing = sum(minute.missing for minute in self.minutes)
+        open_rows = sum(minute.in_flight for minute in self.minutes)
+        if missing:
+            return f"broken, {missing} missing"
+        return f"open, 0 missing, {open_rows} in flight" if open_rows else "closed, 0 missing"
+
+    def to_json(self, limit: int, cursor: str | None) -> dict[str, Any]:
+        """Totals and missing ids are those of the whole window; the minutes come in pages."""
+        start = 0 if cursor is None else self._place(cursor)
+        shown = self.minutes[start : start + limit]
+        more = len(self.minutes) > start + limit
+        window = {"from": self.begin, "to": self.end, "coversFrom": self.covers_from}
+        return {
+            "window": {name: time_text(value) for name, value in window.items()},
+            "note": self.note,
+            "verdict": self.verdict,
+            "totals": self._totals(),
+            "minutes": [minute.to_json() for minute in shown],
+            "missingIds": [each for minute in self.minutes for each in minute.missing_ids][:NAMED],
+            "nextCursor": listing.write_cursor("", "ledger", _key(shown[-1])) if more else None,
+        }
+
+    def _totals(self) -> dict[str, int]:
+        return {
+            to_camel(name): sum(getattr(minute, name) for minute in self.minutes) for name in COUNTS
+        }
+
+    def _place(self, cursor: str) -> int:
+        after = listing.read_cursor(cursor, "", "ledger")
+        if not isinstance(after, str):
+            raise InvalidQuery("that cursor was not made here; start without one")
+        return sum(_key(minute) <= after for minute in self.minutes)
+
+
+async def read(conn: Connection, since: datetime | None, until: datetime | None) -> Ledger:
+    """The last hour, or the window asked for, cut to what is kept and to a week."""
+    cursor = await conn.execute(_sql.covers)
+    now, covers_from = cast(tuple[datetime, datetime], await cursor.fetchone())
+    end = min(until or now, now)
+    begin = since or end - DEFAULT_WINDOW
+    if end <= covers_from:
+        raise InvalidQuery(
+            f"nothing before {time_text(covers_from)} is kept; ask for a later window"
+        )
+    begin, note = _clip(begin, end, covers_from)
+    rows = conn.cursor(row_factory=class_row(Minute))
+    given = {"since": begin, "until": end, "named": NAMED}
+    await rows.execute(_sql.minutes, given, prepare=False)
+    return Ledger(begin, end, covers_from, note, await rows.fetchall())
+
+
+def _clip(begin: datetime, end: datetime, covers_from: datetime) -> tuple[datetime, str | None]:
+    notes = []
+    if begin < covers_from:
+        begin = covers_from
+        notes.append(f"older than {time_text(covers_from)} is not kept; the window begins there")
+    if end - begin > LONGEST_WINDOW:
+        begin = end - LONGEST_WINDOW
+        notes.append(f"a window is at most {LONGEST_WINDOW.days} days; it ends where you asked")
+    return begin, "; ".join(notes) or None
+
+
+def _key(minute: Minute) -> str:
+    return f"{minute.minute.astimezone(UTC).isoformat()} {minute.source}"

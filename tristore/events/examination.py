@@ -1,0 +1,79 @@
+"""Examination: the checks an event passes before it may enter the log; no input or output."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from tristore import failpoints
+from tristore.errors import InvalidEvent, Violation
+from tristore.events import suspects, wire
+from tristore.events.batch import Batch, Candidate
+from tristore.events.deadletters import DeadLetter
+from tristore.events.envelope import Event, time_text
+from tristore.events.outbox import Finished
+from tristore.events.queue import RawJob
+from tristore.events.registry import Registry
+
+# The relay names its jobs `<claim token>.<number>`.
+_RELAY_JOB = re.compile(r"([0-9a-f]{32})\.\d+")
+
+
+def examine(registry: Registry, jobs: Sequence[RawJob]) -> Batch:
+    """Reads and checks the events of the jobs; what fails is already a dead letter in it."""
+    batch, now = Batch(), datetime.now(UTC)
+    for job in jobs:
+        for incoming in wire.read(job.name, job.data):
+            examine_one(registry, batch, job, incoming, now)
+    failpoints.failpoint("ingress.after_validate")
+    return batch
+
+
+def examine_one(
+    registry: Registry, batch: Batch, job: RawJob, incoming: wire.Incoming, now: datetime
+) -> None:
+    token = relay_token(job)
+    event: Event | None = None
+    try:
+        if incoming.refusal:
+            raise incoming.refusal
+        event = Event.parse(_completed(incoming.value, job, incoming.index))
+        if failpoints.armed():
+            failpoints.failpoint(f"ingress.event.{event.type}")
+        checked = registry.check(event)
+        if event.expired(now):
+            message = f"older than its ttl of {event.ttl} ms"
+            raise InvalidEvent("expired", [Violation("/ttl", message)])
+        batch.candidates.append(Candidate(checked, event.body_hash(), incoming, token))
+    except InvalidEvent as refusal:
+        letter = DeadLetter.of(refusal, incoming.raw, incoming.value)
+        batch.refuse(letter, _finished(letter, event, token))
+
+
+def condemned(job: RawJob, incoming: wire.Incoming) -> Batch:
+    """The event dead-lettered as it is, unread: reading it is what may kill."""
+    batch = Batch()
+    letter = DeadLetter.of(suspects.verdict(), incoming.raw, incoming.value)
+    batch.refuse(letter, _finished(letter, None, relay_token(job)))
+    return batch
+
+
+def relay_token(job: RawJob) -> str | None:
+    found = _RELAY_JOB.fullmatch(job.id)
+    return found[1] if found else None
+
+
+def _finished(letter: DeadLetter, event: Event | None, token: str | None) -> list[Finished]:
+    if token is None or letter.event_id is None:
+        return []
+    return [Finished(letter.event_id, event.body_hash() if event else None, token)]
+
+
+def _completed(value: Any, job: RawJob, index: int) -> Any:
+    """Id and time for publishers that give none: the same whenever the job is delivered again."""
+    if not isinstance(value, dict) or ("id" in value and "occurredAt" in value):
+        return value
+    stamp = datetime.fromtimestamp(job.timestamp_ms / 1000, UTC)
+    name = f"tristore:{job.id}/{job.timestamp_ms}/{index}"
+    return {"id": str(uuid5(NAMESPACE_URL, name)), "occurredAt": time_text(stamp), **value}

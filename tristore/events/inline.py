@@ -1,0 +1,33 @@
+"""The bus without a queue: what the relay sends is settled at once, by the same ingress code."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import orjson
+
+from tristore.events.ingress import EventIngressWorker
+from tristore.events.queue import RawJob
+
+
+class Transport(Protocol):
+    """What the relay sends through. When `add_events` returns, the events are under way or
+    stored; when it raises `Unavailable`, they may be either, and are sent again."""
+
+    async def ping(self) -> None: ...
+    async def add_events(self, events: Sequence[Mapping[str, Any]], *, job_id: str) -> None: ...
+    async def close(self) -> None: ...
+
+
+class InlineTransport:
+    def __init__(self, ingress: EventIngressWorker) -> None:
+        self._ingress = ingress
+
+    async def ping(self) -> None:
+        return None
+
+    async def add_events(self, events: Sequence[Mapping[str, Any]], *, job_id: str) -> None:
+        job = RawJob(job_id, "events", orjson.dumps({"events": events}), timestamp_ms=0, stalled=0)
+        await self._ingress.handle([job])
+
+    async def close(self) -> None:
+        return None

@@ -1,0 +1,73 @@
+"""What the database tells about the workers, for readiness and metrics: they need no port."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.rows import tuple_row
+
+from tristore.db.pool import Connection, Pool
+from tristore.db.queries import load
+
+_sql = load("tristore.events", "vitals.sql")
+# One look counts at most this many new events by source; the next goes on from there.
+_COUNT_MOST = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    last_sequence: int
+    newest_dead_letter: int
+    oldest_pending: int | None
+    pending_seconds: float
+    oldest_enqueued: int | None
+    overdue_seconds: float  # how long the oldest lease has run out; negative while it holds
+
+
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    pulse: Pulse
+    backlog: dict[str, int]
+    dead_letters: dict[tuple[str, str], int]
+    consumers: dict[str, int]
+    stored: dict[str, int]  # since the last look
+    counted_to: int
+
+
+async def pulse(pool: Pool) -> Pulse:
+    async with _looking(pool) as conn:
+        return await _pulse(conn)
+
+
+async def examine(pool: Pool, counted_to: int | None) -> Vitals:
+    """Everything the metrics show; events by source are counted from `counted_to` on."""
+    async with _looking(pool) as conn:
+        found = await _pulse(conn)
+        after = found.last_sequence if counted_to is None else counted_to
+        upto = min(found.last_sequence, after + _COUNT_MOST)
+        return Vitals(
+            pulse=found,
+            backlog=dict(await _rows(conn, _sql.backlog)),
+            dead_letters={(r, s): n for r, s, n in await _rows(conn, _sql.open_dead_letters)},
+            consumers=dict(await _rows(conn, _sql.consumers)),
+            stored=dict(await _rows(conn, _sql.stored, after=after, upto=upto)),
+            counted_to=upto,
+        )
+
+
+@asynccontextmanager
+async def _looking(pool: Pool) -> AsyncIterator[Connection]:
+    async with pool.connection(timeout=1.5) as conn, conn.transaction():
+        await conn.execute(_sql.bounded)
+        yield conn
+
+
+async def _pulse(conn: Connection) -> Pulse:
+    (row,) = await _rows(conn, _sql.pulse)
+    return Pulse(*row)
+
+
+async def _rows(conn: Connection, query: str, **parameters: int) -> list[Any]:
+    cursor = conn.cursor(row_factory=tuple_row)
+    return await (await cursor.execute(query, parameters)).fetchall()

@@ -1,0 +1,1 @@
+"""The edge: what stands between the network and the routes."""

@@ -1,0 +1,122 @@
+"""Whether the platform can be relied on now, and if not, why: looked at all the time, so that
+the question itself is answered at once."""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from tristore.errors import TristoreError
+from tristore.events.queue import EventQueue
+from tristore.events.vitals import Pulse, pulse
+from tristore.problem import as_tristore_error
+from tristore.wiring import Platform
+
+OK = "ok"
+LOOK_SECONDS = 1.0
+ANSWER_SECONDS = 1.5
+STUCK_SECONDS = 5.0
+STALE_SECONDS = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    at: float
+    checks: dict[str, str]
+
+    @property
+    def ready(self) -> bool:
+        return all(state == OK for state in self.checks.values())
+
+
+class Readiness:
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._relay = Stillness()
+        self._ingress = Stillness()
+        self._latest = Look(time.monotonic(), {"api": "starting"})
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "Readiness":
+        self._task = asyncio.create_task(self._keep_looking(), name="readiness")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def latest(self) -> Look:
+        if time.monotonic() - self._latest.at > STALE_SECONDS:
+            return Look(self._latest.at, {**self._latest.checks, "api": "is not looking any more"})
+        return self._latest
+
+    async def _keep_looking(self) -> None:
+        while True:
+            self._latest = Look(time.monotonic(), await self._look())
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _look(self) -> dict[str, str]:
+        beat, depth = await asyncio.gather(
+            _ask(pulse(self._platform.pool)), _ask(_depth(self._platform.queue))
+        )
+        checks = {"postgres": beat if isinstance(beat, str) else OK}
+        if self._platform.queue is not None:
+            checks["redis"] = depth if isinstance(depth, str) else OK
+        # What a worker does cannot be seen, and is not its fault, while a server is away.
+        if isinstance(beat, Pulse) and isinstance(depth, int):
+            checks["relay"] = self._relay_state(beat)
+            checks["ingress"] = self._ingress_state(beat, depth)
+        return checks
+
+    def _relay_state(self, beat: Pulse) -> str:
+        waits = beat.oldest_pending is not None and beat.pending_seconds > STUCK_SECONDS
+        if self._relay.seconds(waits, (beat.oldest_pending,)) > STUCK_SECONDS:
+            return f"stuck: an event has waited in the outbox for {beat.pending_seconds:.0f} s"
+        if beat.oldest_enqueued is not None and beat.overdue_seconds > STUCK_SECONDS:
+            return f"stuck: a lease ran out {beat.overdue_seconds:.0f} s ago and was not renewed"
+        return OK
+
+    def _ingress_state(self, beat: Pulse, depth: int) -> str:
+        progress = (beat.last_sequence, beat.newest_dead_letter, beat.oldest_enqueued)
+        still = self._ingress.seconds(depth > 0, progress, depth)
+        if still > STUCK_SECONDS:
+            return f"stuck: {depth} jobs wait and none was finished for {still:.0f} s"
+        return OK
+
+
+class Stillness:
+    """For how long work has been waiting while nothing moved."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._progress: Any = None
+        self._waiting = 0
+
+    def seconds(self, waits: bool, progress: Any, waiting: int = 0) -> float:
+        now = time.monotonic()
+        moved = progress != self._progress or waiting < self._waiting
+        if not waits or moved or self._since is None:
+            self._since = now if waits else None
+        self._progress, self._waiting = progress, waiting
+        return 0.0 if self._since is None else now - self._since
+
+
+async def _depth(queue: EventQueue | None) -> int:
+    return 0 if queue is None else await queue.depth()
+
+
+async def _ask(question: Awaitable[Any]) -> Any:
+    """The answer, or the reason why there is none."""
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return await question
+    except TimeoutError:
+        return f"gave no answer within {ANSWER_SECONDS:g} s"
+    except Exception as error:
+        known = error if isinstance(error, TristoreError) else as_tristore_error(error)
+        return str(known) or "cannot be asked; the reason is in the log"
