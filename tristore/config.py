@@ -26,8 +26,8 @@ class EventsSettings(BaseModel):
     poll_seconds: float = Field(
         1, gt=0, description="Longest sleep of relay and readers when no wake-up arrives."
     )
-    ingress_concurrency: int = Field(
-        50, ge=1, description="Jobs an ingress worker holds at once; they share commits."
+    ingress_jobs: int = Field(
+        300, ge=1, description="Jobs an ingress worker holds at once; they share commits."
     )
     lock_seconds: float = Field(
         10, gt=0, description="Lock of a job; a dead worker's jobs are taken over after it."

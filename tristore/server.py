@@ -12,6 +12,7 @@ from tristore.events.admin_api import router as admin_router
 from tristore.events.api import router as events_router
 from tristore.events.deadletters_api import router as deadletters_router
 from tristore.events.live_api import router as live_router
+from tristore.events.schemas_api import router as schemas_router
 from tristore.events.subscriptions_api import router as subscriptions_router
 from tristore.http import pages
 from tristore.http.access import Access
@@ -52,6 +53,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(events_router)
     app.include_router(admin_router)
     app.include_router(deadletters_router)
+    app.include_router(schemas_router)
     app.include_router(subscriptions_router)
     app.include_router(timestore_router)
     if open_routes := auth.undeclared(app.routes):

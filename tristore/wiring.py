@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from tristore.browser_sessions import BrowserSessions
 from tristore.config import INLINE, Settings
 from tristore.db.pool import Pool, make_pool
-from tristore.db.wakeups import LOG, OUTBOX, Listener
+from tristore.db.wakeups import LOG, OUTBOX, SCHEMAS, Listener
 from tristore.errors import StartRefused, Unavailable
+from tristore.events.consumer import QueueConsumer
 from tristore.events.ingress import EventIngressWorker
 from tristore.events.inline import InlineTransport, Transport
 from tristore.events.live import LiveFeed
 from tristore.events.microbatches import MicroBatches
-from tristore.events.queue import EventQueue, QueueWorker
+from tristore.events.queue import EventQueue
 from tristore.events.registry import Registry
 from tristore.events.relay import Relay
+from tristore.events.schema_watch import SchemaWatch
 from tristore.events.tail import Tail
 from tristore.tokens import Tokens
 
@@ -39,18 +41,21 @@ async def open_platform(settings: Settings) -> AsyncIterator[Platform]:
     database_url, redis_url = _addresses(settings)
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(make_pool(database_url, name="api", max_size=20))
-        listener = await stack.enter_async_context(Listener(database_url, [LOG]))
+        listener = await stack.enter_async_context(Listener(database_url, [LOG, SCHEMAS]))
         tail = Tail(pool, listener, settings.events.poll_seconds)
         await stack.enter_async_context(tail)
         queue = None
         if redis_url != INLINE:
             queue = EventQueue(redis_url, settings.events.queue)
             stack.push_async_callback(queue.close)
+        registry = _registry(settings)
+        poll_seconds = settings.events.poll_seconds
+        await stack.enter_async_context(SchemaWatch(pool, registry, listener, poll_seconds))
         tokens = Tokens(pool)
         sessions = BrowserSessions(pool, settings.http.session_hours)
         live = LiveFeed(tail, tokens, settings.http)
         await stack.enter_async_context(live)
-        yield Platform(settings, pool, _registry(settings), tokens, sessions, tail, live, queue)
+        yield Platform(settings, pool, registry, tokens, sessions, tail, live, queue)
 
 
 @asynccontextmanager
@@ -84,7 +89,7 @@ async def _refuse_eviction(queue: EventQueue) -> None:
 
 
 @asynccontextmanager
-async def open_ingress(settings: Settings) -> AsyncIterator[QueueWorker]:
+async def open_ingress(settings: Settings) -> AsyncIterator[QueueConsumer]:
     database_url, redis_url = _addresses(settings)
     if redis_url == INLINE:
         raise StartRefused("TRISTORE_REDIS_URL is `inline`: the relay stores events itself")
@@ -94,11 +99,11 @@ async def open_ingress(settings: Settings) -> AsyncIterator[QueueWorker]:
         try:
             await _refuse_eviction(queue)
             worker = EventIngressWorker(pool, _registry(settings), queue)
-            yield QueueWorker(
+            yield QueueConsumer(
                 redis_url,
                 events.queue,
                 MicroBatches(worker),
-                concurrency=events.ingress_concurrency,
+                limit=events.ingress_jobs,
                 lock_seconds=events.lock_seconds,
             )
         finally:

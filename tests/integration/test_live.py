@@ -38,7 +38,8 @@ async def publish(client: AsyncClient, *types: str) -> list[str]:
     ids = [result["id"] for result in answer.json()["results"]]
 
     async def stored() -> bool:
-        answers = [await client.post("/v1/events", json={**e, "id": i}) for e, i in zip(events, ids)]
+        named = [{**event, "id": id} for event, id in zip(events, ids, strict=True)]
+        answers = [await client.post("/v1/events", json=event) for event in named]
         return all("sequence" in a.json()["results"][0] for a in answers)
 
     await until(stored)

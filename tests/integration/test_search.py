@@ -11,16 +11,19 @@ import pytest
 from tests.support.history import fill, made, store
 from tristore.db.pool import Connection, make_pool
 from tristore.errors import CursorStale, InvalidQuery
-from tristore.events import search
+from tristore.events import search, search_plan
 from tristore.events.envelope import Event
 from tristore.events.jsonpath import JsonPath
 from tristore.events.listing import Pattern
-from tristore.events.search import Filter
+from tristore.events.search_plan import Filter
 
 NOW = datetime.now(UTC)
 TYPES = ["a.b.c", "a.b.d", "a.bb.c", "a.c.c", "b.b.c"]
 COUNT = 200
 HOUR = timedelta(hours=1)
+OFF = [0, -1 / 60, 1 / 60, -30, 5]
+# Half a minute beside an event, so that one a minute late or early lies across the bound.
+BOUNDS = [-40, -31, -20, -15, -10, -5, -3, -2, -1, 4]
 SOURCES = ["x.api", "x.job", "xx", "y"]
 
 
@@ -45,8 +48,8 @@ def some_events(count: int, seed: int) -> list[Event]:
             type=chance.choice(TYPES),
             source=chance.choice(SOURCES),
             correlationId=chance.choice([None, "run-1", "run-2"]),
-            # A third arrive as they happen, the others hours late or early.
-            occurredAt=(received(number) + chance.choice([0, -30, 5]) * HOUR).isoformat(),
+            # Some arrive as they happen, the others a minute or hours late or early.
+            occurredAt=(received(number) + chance.choice(OFF) * HOUR).isoformat(),
             payload={"n": number, "deep": [{"k": chance.choice(["v", 1, None, True])}]},
         )
         for number in range(1, count + 1)
@@ -54,7 +57,7 @@ def some_events(count: int, seed: int) -> list[Event]:
 
 
 def some_filter(chance: random.Random) -> Filter:
-    hours = sorted(chance.sample([-90, -60, -40, -31, -20, -10, -1, 1, 4, 6], 2))
+    hours = sorted(h + chance.choice([-1, 1]) / 120 for h in chance.sample(BOUNDS, 2))
     by_time = chance.random() < 0.5
     return Filter(
         type=Pattern.parse(chance.choice([None, "*", "a.b.c", "a.b.*", "a.*", "none.*", "z.z.z"])),
@@ -125,8 +128,8 @@ async def test_every_plan_finds_what_a_plain_loop_finds(
     most_streams: int,
     seconds: float,
 ) -> None:
-    monkeypatch.setattr(search, "_SHORT_RANGE", short_range)
-    monkeypatch.setattr(search, "_MOST_STREAMS", most_streams)
+    monkeypatch.setattr(search_plan, "_SHORT_RANGE", short_range)
+    monkeypatch.setattr(search_plan, "_MOST_STREAMS", most_streams)
     monkeypatch.setattr(search, "SCAN_SECONDS", seconds)
     events = some_events(COUNT, seed=7)
     await store_over_days(database_url, events)
@@ -139,6 +142,28 @@ async def test_every_plan_finds_what_a_plain_loop_finds(
             assert found == expected(events, wanted), wanted
             hits += bool(found)
     assert hits > 30
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize("off_hours", [1 / 60, 5.0])
+async def test_events_early_or_late_across_the_bounds_of_a_range_are_found(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, off_hours: float, ascending: bool
+) -> None:
+    monkeypatch.setattr(search_plan, "_SHORT_RANGE", 0)
+    off = off_hours * HOUR
+    # Received just before the range and happened in it, and the other way round.
+    times = {50: received(50) + off, 150: received(150) - off}
+    events = [
+        made(number, occurredAt=times.get(number, received(number)).isoformat())
+        for number in range(1, COUNT + 1)
+    ]
+    await store_over_days(database_url, events)
+    since, until = received(50) + off / 2, received(150) - off / 2
+    wanted = Filter(since=since, until=until, ascending=ascending)
+    async with make_pool(database_url, name="test") as pool, pool.connection() as conn:
+        found = await all_pages(conn, wanted, limit=7)
+    assert found == expected(events, wanted)
+    assert {"h-50", "h-150"} <= set(found)
 
 
 async def test_a_scan_that_runs_out_of_time_says_so_and_goes_on(

@@ -1,4 +1,4 @@
-"""Sessions and tickets: what a browser holds instead of a token, and what it cannot be made to do."""
+"""Sessions and tickets: what a browser holds, and what it cannot be made to do with it."""
 
 import asyncio
 import json
@@ -72,7 +72,11 @@ def test_a_foreign_page_cannot_write_with_the_cookie(
     api: Api, browser: httpx.Client, headers: dict[str, str]
 ) -> None:
     before = api.stored()
-    for method, path in (("POST", "/v1/events"), ("POST", "/v1/tickets"), ("DELETE", "/v1/session")):
+    for method, path in (
+        ("POST", "/v1/events"),
+        ("POST", "/v1/tickets"),
+        ("DELETE", "/v1/session"),
+    ):
         assert browser.request(method, path, headers=headers).status_code == 403
     assert api.stored() == before
     assert browser.get("/openapi.json").status_code == 200

@@ -89,8 +89,10 @@ def status(answer: bytes) -> int:
 def test_a_body_with_two_ends_is_refused(
     api: Api, nothing_stored: None, lines: tuple[str, ...]
 ) -> None:
+    # A body that is good in the reading a lenient server would choose.
+    chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(EVENT), EVENT)
     with Wire(api) as wire:
-        wire.send(head(api, *lines) + EVENT)
+        wire.send(head(api, *lines) + (chunked if "chunked" in str(lines) else EVENT))
         assert status(wire.rest()) == 400
 
 
@@ -170,9 +172,7 @@ def test_a_body_after_the_answer_is_not_waited_for(api: Api) -> None:
         assert wire.rest().startswith(b"HTTP/1.1 401")
 
 
-def test_a_large_body_is_refused_however_its_length_is_told(
-    api: Api, nothing_stored: None
-) -> None:
+def test_a_large_body_is_refused_however_its_length_is_told(api: Api, nothing_stored: None) -> None:
     with httpx.Client(base_url=api.url, headers=api.bearer("events:publish")) as client:
         big = b" " * (50 * 2**20)
         announced = client.post("/v1/events", content=big)
@@ -212,7 +212,9 @@ def test_every_method_stands_behind_the_gate(api: Api, method: str) -> None:
         assert answer.status_code in expected, path
 
 
-@pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n", b"\0" * 99])
+@pytest.mark.parametrize(
+    "sent", [b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n", b"\0" * 99]
+)
 def test_what_is_not_http_is_refused(api: Api, sent: bytes) -> None:
     with Wire(api) as wire:
         wire.send(sent)

@@ -191,6 +191,19 @@ async def test_a_reader_outlives_the_api_and_skips_nothing(here: Settings) -> No
     assert value(url, POSITION, "w") == 119
 
 
+async def test_a_long_poll_of_a_stopping_api_is_told_to_ask_again(here: Settings) -> None:
+    with ExitStack() as stack:
+        address = stack.enter_context(serving(here))
+        async with await client(here, address) as http:
+            poll = asyncio.create_task(http.get("/w/next", params={"wait": 20}, timeout=30))
+            while not value(str(here.database_url), "SELECT count(*) FROM bus.cursors"):
+                await asyncio.sleep(0.02)
+            await asyncio.to_thread(stack.close)
+            answer = await poll
+    assert answer.status_code == 503
+    assert "ask again" in answer.json()["detail"]
+
+
 async def test_events_are_offered_as_cloudevents(api: str, settings: Settings) -> None:
     await append(str(settings.database_url), 2)
     async with await client(settings, api) as http:

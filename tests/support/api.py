@@ -43,8 +43,11 @@ class Api:
 
     def stored(self) -> int:
         """Everything that publishing could have left behind."""
-        tables = ("outbox", "workflow_events", "dead_letters")
-        return sum(int(value(self.database, f"SELECT count(*) FROM bus.{t}")) for t in tables)
+        return sum(map(self.rows, ("outbox", "workflow_events", "dead_letters")))
+
+    def rows(self, table: str) -> int:
+        query = sql.SQL("SELECT count(*) FROM bus.{}").format(sql.Identifier(table))
+        return int(value(self.database, query))
 
 
 def make_token(

@@ -20,7 +20,7 @@ LAYERS = [
     ["auth", "credentials", "browser_sessions", "tokens"],
     ["db"],
     ["observe", "problem", "metrics"],
-    ["config", "errors", "failpoints"],
+    ["cancellation", "config", "errors", "failpoints"],
 ]
 RANK = {part: -depth for depth, parts in enumerate(LAYERS) for part in parts}
 STORES = set(LAYERS[3])
@@ -36,8 +36,8 @@ DOORS = {
     "deltalake.writer": ["pipeline"],
     "deltalake.transaction": ["pipeline"],
     "duckdb": ["timestore.query"],
-    "redis": ["events.queue", "local.redis"],
-    "bullmq": ["events.queue", "local.redis"],
+    "redis": ["events.queue", "events.bullmq_jobs", "events.consumer", "local.redis"],
+    "bullmq": ["events.queue", "events.bullmq_jobs", "local.redis"],
 }
 LATE = ("import_module", "__import__")
 ENVIRONMENT = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}

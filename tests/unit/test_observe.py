@@ -14,5 +14,9 @@ def test_any_value_stays_on_its_line(value: object) -> None:
     line = JsonFormatter("ingress").format(record)
     assert line.isprintable()
     found = json.loads(line)
-    assert (found["message"], found["level"], found["part"]) == ("dead letter", "warning", "ingress")
+    assert (found["message"], found["level"], found["part"]) == (
+        "dead letter",
+        "warning",
+        "ingress",
+    )
     assert found["type"] == value

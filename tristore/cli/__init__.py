@@ -5,7 +5,19 @@ import sys
 import typer
 
 from tristore import __version__
-from tristore.cli import dlq, doctor, events, migrate, pipeline, serve, status, token, up, work
+from tristore.cli import (
+    dlq,
+    doctor,
+    events,
+    migrate,
+    pipeline,
+    schemas,
+    serve,
+    status,
+    token,
+    up,
+    work,
+)
 from tristore.errors import TristoreError
 
 app = typer.Typer(name="tristore", no_args_is_help=True, add_completion=False)
@@ -17,6 +29,7 @@ app.command("migrate")(migrate.migrate)
 app.command("doctor")(doctor.doctor)
 app.add_typer(events.app, name="events")
 app.add_typer(dlq.app, name="dlq")
+app.add_typer(schemas.app, name="schemas")
 app.add_typer(token.app, name="token")
 app.add_typer(pipeline.app, name="pipeline")
 

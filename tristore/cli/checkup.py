@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,8 @@ class Patient:
 
 async def examine(patient: Patient) -> AsyncIterator[Check]:
     """Every check, as it is done; those that need a server that is away are left out."""
-    async for check in _database(patient.database_url):
+    workers = ("relay",) if patient.redis_url == INLINE else health.WORKERS
+    async for check in _database(patient.database_url, workers):
         yield check
     async for check in _redis(patient.redis_url, patient.settings.events.queue):
         yield check
@@ -56,7 +57,7 @@ async def examine(patient: Patient) -> AsyncIterator[Check]:
     yield await asyncio.to_thread(_java, patient.settings.java_home)
 
 
-async def _database(url: str) -> AsyncIterator[Check]:
+async def _database(url: str, workers: Sequence[str]) -> AsyncIterator[Check]:
     try:
         conn = await psycopg.AsyncConnection.connect(
             url, connect_timeout=5, application_name="tristore-doctor"
@@ -76,32 +77,32 @@ async def _database(url: str) -> AsyncIterator[Check]:
             return
         yield Check("schema", OK, f"at {revision}")
         await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        async for check in _bus(conn):
+        async for check in _bus(conn, workers):
             yield check
 
 
-async def _bus(conn: Connection) -> AsyncIterator[Check]:
+async def _bus(conn: Connection, workers: Sequence[str]) -> AsyncIterator[Check]:
     if wrong := await soundness.faults(conn):
         step = "stop the writers and restore from a backup; readers must not trust this log"
         yield Check("log", FAIL, "; ".join(wrong), step)
     found = await health.read(conn)
     if not wrong:
         yield Check("log", OK, f"at {found['lastSequence']}, no gap in the sample")
-    for check in bus_checks(found):
+    for check in _waiting(found, workers):
         yield check
 
 
-def bus_checks(found: dict[str, Any]) -> list[Check]:
+def _waiting(found: dict[str, Any], workers: Sequence[str]) -> list[Check]:
     outbox, letters, parts = found["outbox"], found["deadLetters"], found["parts"]
     age = outbox["oldestPendingSeconds"] or 0
     behind = [c for c in found["consumers"] if c["lag"] > _FAR_BEHIND or c["lastError"]]
     named = ", ".join(f"{c['consumer']} {c['lag']} behind" for c in behind or found["consumers"])
-    away = [name for name in health.WORKERS if not parts[name]]
+    away = [name for name in workers if not parts[name]]
     return [
         _graded(
             "workers",
             FAIL if away else OK,
-            f"not connected: {', '.join(away)}" if away else "relay and ingress are connected",
+            f"not connected: {', '.join(away)}" if away else f"connected: {', '.join(workers)}",
             "start them: tristore work relay,ingress",
         ),
         _graded(

@@ -14,6 +14,7 @@ from tristore.local import run_file
 
 if TYPE_CHECKING:
     import httpx
+    from rich.table import Table
 
 Url = Annotated[str | None, typer.Option("--url", help="Where the platform is.")]
 Token = Annotated[str | None, typer.Option("--token", help="Bearer token.")]
@@ -104,6 +105,13 @@ class Client:
                 f"no answer from {self.url} ({type(error).__name__}); is the platform running?"
             ) from None
         return _read(answer)
+
+
+def folding(*names: str) -> "Table":
+    """A table that folds what is too long and never cuts it: people copy ids and cursors."""
+    from rich.table import Column, Table
+
+    return Table(*(Column(name, overflow="fold") for name in names))
 
 
 def running(folder: Path) -> run_file.Run:

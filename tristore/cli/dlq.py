@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url
+from tristore.cli.client import AsJson, Client, DataDir, Token, Url, folding
 
 app = typer.Typer(help="Dead letters: list, show, replay, discard.", no_args_is_help=True)
 
@@ -46,7 +46,7 @@ def show_all(
     if as_json:
         print(json.dumps(page))
         return
-    table = Table("id", "last seen", "reason", "type", "source", "event", "times", "first error")
+    table = folding("id", "last seen", "reason", "type", "source", "event", "times", "first error")
     for item in page["items"]:
         error = item["errors"][0] if item["errors"] else {"path": "", "message": ""}
         row = [item["id"], item["lastSeenAt"][:19], item["reason"], item["type"], item["source"]]

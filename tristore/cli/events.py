@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url
+from tristore.cli.client import AsJson, Client, DataDir, Token, Url, folding
 from tristore.cli.outgoing import Outgoing
 from tristore.errors import Terminal, Unavailable
 
@@ -179,7 +179,7 @@ def _line(event: dict[str, Any]) -> str:
 
 
 def _table(items: list[dict[str, Any]]) -> Table:
-    table = Table("sequence", "occurred", "type", "source", "id", "payload")
+    table = folding("sequence", "occurred", "type", "source", "id", "payload")
     for item in items:
         payload = json.dumps(item["payload"])
         row = [item["ingressSequence"], item["occurredAt"][:23], item["type"], item["source"]]

@@ -1,5 +1,7 @@
 """`tristore serve`: the API process."""
 
+import resource
+
 from tristore import failpoints, observe
 from tristore.config import Settings
 
@@ -18,6 +20,7 @@ def serve() -> None:
 
     settings = Settings()
     check_exposure(settings)
+    _allow_many_sockets()
     observe.configure_logs("api")
     failpoints.arm(settings.failpoints)
     uvicorn.run(
@@ -37,3 +40,9 @@ def serve() -> None:
         server_header=False,
         timeout_graceful_shutdown=3,
     )
+
+
+def _allow_many_sockets() -> None:
+    """Each reader is an open file, and the usual soft limit of 1,024 is a thing of the past."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from tristore import tokens
-from tristore.cli.client import AsJson, DataDir
+from tristore.cli.client import AsJson, DataDir, folding
 from tristore.cli.database import with_connection
 from tristore.db.pool import Connection
 
@@ -64,7 +63,7 @@ def show(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps({"items": items}))
         return
-    table = Table("name", "state", "scopes", "limited to", "expires", "id")
+    table = folding("name", "state", "scopes", "limited to", "expires", "id")
     for item in items:
         limits = [f"{kind}: {', '.join(item[kind])}" for kind in _LIMITS if item[kind] is not None]
         ends = item["expiresAt"] or "never"

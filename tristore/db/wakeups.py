@@ -8,8 +8,11 @@ from types import TracebackType
 import psycopg
 from psycopg import AsyncConnection, sql
 
+from tristore.cancellation import obedient
+
 OUTBOX = "tristore_outbox"
 LOG = "tristore_log"
+SCHEMAS = "tristore_schemas"
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +48,7 @@ class Listener:
     async def _run(self) -> None:
         while True:
             try:
-                await self._listen()
+                await obedient(self._listen())
             except (psycopg.Error, OSError) as error:
                 _log.debug("listener lost its connection: %s", type(error).__name__)
                 await asyncio.sleep(0.5)

@@ -14,7 +14,8 @@ from tristore.events import completeness, health, search
 from tristore.events.jsonpath import JsonPath
 from tristore.events.listing import Instant, Listing, Name, Pattern
 from tristore.events.log import Stored
-from tristore.events.search import Filter, Page
+from tristore.events.search import Page
+from tristore.events.search_plan import Filter
 
 router = APIRouter(prefix="/admin", dependencies=[requires("events:read", "events:admin")])
 

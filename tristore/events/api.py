@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 from tristore.auth import requires
 from tristore.db.wakeups import OUTBOX
 from tristore.errors import InvalidEvent, InvalidRequest, TooLarge, Violation
-from tristore.events import cloudevents, outbox, strictjson
+from tristore.events import cloudevents, outbox, schema_watch, strictjson
 from tristore.events.cloudevents import from_cloudevent
 from tristore.events.envelope import Event, new_id, now_text
 from tristore.events.registry import Registry
@@ -31,7 +31,14 @@ async def publish(request: Request) -> JSONResponse:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     given = _given(await read_body(request), kind)
     shape = from_cloudevent if kind in (cloudevents.ONE, cloudevents.BATCH) else _as_it_is
-    events = _events(given, shape, _Defaults.of(request), platform.registry)
+    defaults = _Defaults.of(request)
+    try:
+        events = _events(given, shape, defaults, platform.registry)
+    except InvalidEvent:
+        # Another process may have registered the schema a moment ago.
+        if not await schema_watch.learned(platform.pool, platform.registry):
+            raise
+        events = _events(given, shape, defaults, platform.registry)
     async with platform.pool.connection() as conn:
         async with conn.transaction():
             results = await outbox.offer(conn, events)
@@ -103,7 +110,10 @@ def _events(given: Any, shape: Shape, defaults: _Defaults, registry: Registry) -
     events, violations = [], []
     for index, value in enumerate(listed):
         try:
-            events.append(registry.check(Event.parse(shape(value), defaults.at(index))))
+            event = Event.parse(shape(value), defaults.at(index))
+            # Not stamped with the version: ingress does that, with what is registered by then.
+            registry.check(event)
+            events.append(event)
         except InvalidEvent as refusal:
             prefix = f"/{index}" if isinstance(given, list) else ""
             violations += [Violation(prefix + v.path, v.message) for v in refusal.violations]

@@ -107,7 +107,7 @@ def _numbers(given: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _integer(value: Any) -> Any:
-    digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19
+    digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20
     return int(value) if digits else value
 
 

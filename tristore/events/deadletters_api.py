@@ -12,8 +12,9 @@ from starlette.responses import Response
 from tristore.auth import requires
 from tristore.db.deadline import connection_within
 from tristore.errors import InvalidQuery, TooLarge
-from tristore.events import deadletters, listing, log, replay, strictjson
-from tristore.events.deadletters import Filter
+from tristore.events import letter as desk
+from tristore.events import listing, log, replay, strictjson
+from tristore.events.letter import Filter
 from tristore.events.listing import Instant, Listing, Name, Pattern
 from tristore.tokens import Principal
 
@@ -91,14 +92,14 @@ async def letters(request: Request, query: Annotated[LettersQuery, Query()]) -> 
     """Newest first. Long bytes are cut here (`rawTruncated`); the letter itself has all."""
     wanted = query.filter(None if query.state == "all" else query.state)
     async with connection_within(request.app.state.platform.pool, LIST_SECONDS) as conn:
-        found, cursor = await deadletters.find(conn, wanted, query.limit, query.cursor)
+        found, cursor = await desk.find(conn, wanted, query.limit, query.cursor)
     return _json({"items": [letter.to_json() for letter in found], "nextCursor": cursor})
 
 
 @router.get("/{letter_id}", dependencies=READING)
 async def letter(request: Request, letter_id: LetterId) -> Response:
     async with request.app.state.platform.pool.connection() as conn:
-        return _json((await deadletters.get(conn, letter_id)).to_json())
+        return _json((await desk.get(conn, letter_id)).to_json())
 
 
 @router.post(
@@ -118,7 +119,7 @@ async def replay_many(request: Request) -> Response:
         epoch, mark = (await log.head(conn)).epoch, listing.fingerprint(wanted)
         after = listing.read_number(body.cursor, epoch, mark) if body.cursor else 0
         if body.dry_run:
-            count, first = await deadletters.count_open(conn, wanted, after=after)
+            count, first = await desk.count_open(conn, wanted, after=after)
             return _json({"dryRun": True, "count": count, "firstIds": first})
         by = _principal(request)
         done = await replay.replay_all(conn, wanted, after=after, limit=body.limit, by=by)
@@ -145,7 +146,7 @@ async def replay_one(request: Request, letter_id: LetterId) -> Response:
 async def discard(request: Request, letter_id: LetterId) -> Response:
     """Settles a letter for good; its row stays, and the ledger still accounts for its event."""
     async with request.app.state.platform.pool.connection() as conn, conn.transaction():
-        found = await deadletters.discard(conn, letter_id, by=_principal(request))
+        found = await desk.discard(conn, letter_id, by=_principal(request))
     return _json(found.to_json())
 
 

@@ -39,7 +39,7 @@ def new_id() -> str:
     return str(UUID(int=value & ~(0x3 << 62) | (0x2 << 62)))
 
 
-def _type(value: str) -> str:
+def check_type(value: str) -> str:
     if len(value) > 200 or not _TYPE.fullmatch(value):
         raise ValueError("must read service.entity.action: lower case, dots, at most 200 long")
     return value
@@ -80,7 +80,7 @@ class Event(BaseModel):
     )
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=128)]
-    type: Annotated[str, AfterValidator(_type)]
+    type: Annotated[str, AfterValidator(check_type)]
     source: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     occurred_at: Time
     payload: Annotated[dict[str, Any], _at_most(MAX_PAYLOAD_BYTES)]

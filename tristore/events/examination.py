@@ -13,7 +13,7 @@ from tristore.events.batch import Batch, Candidate
 from tristore.events.deadletters import DeadLetter
 from tristore.events.envelope import Event, time_text
 from tristore.events.outbox import Finished
-from tristore.events.queue import RawJob
+from tristore.events.rawjob import RawJob
 from tristore.events.registry import Registry
 
 # The relay names its jobs `<claim token>.<number>`.

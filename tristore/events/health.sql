@@ -1,4 +1,5 @@
 -- name: bus
+-- (Times are compared with statement_timestamp(): an index is of no use to clock_timestamp().)
 -- The outbox, counted no further than a million, and the ends of the log.
 SELECT
     (SELECT count(*) FROM (
@@ -8,12 +9,12 @@ SELECT
         SELECT FROM bus.outbox WHERE state = 'enqueued' LIMIT 1000000
     ) AS sent) AS enqueued,
     (
-        SELECT extract(epoch FROM clock_timestamp() - o.created_at)::float8
+        SELECT extract(epoch FROM statement_timestamp() - o.created_at)::float8
         FROM bus.outbox o WHERE o.state = 'pending' ORDER BY o.id LIMIT 1
     ) AS oldest_seconds,
     (
         SELECT count(*) FROM bus.outbox
-        WHERE state = 'enqueued' AND lease_until < clock_timestamp() - interval '10 seconds'
+        WHERE state = 'enqueued' AND lease_until < statement_timestamp() - interval '10 seconds'
     ) AS stuck_leases,
     h.last, h.earliest, h.epoch::text AS epoch
 FROM bus.ingress_head h
@@ -33,7 +34,7 @@ FROM (
     FROM bus.dead_letters WHERE state = 'open' GROUP BY reason, source
     UNION ALL
     SELECT reason, source, 0, count(*)
-    FROM bus.dead_letters WHERE last_seen_at > clock_timestamp() - interval '1 hour'
+    FROM bus.dead_letters WHERE last_seen_at > statement_timestamp() - interval '1 hour'
     GROUP BY reason, source
 ) AS counted
 GROUP BY reason, source
@@ -44,7 +45,7 @@ LIMIT 1000
 -- The sequence before the events of the last seconds, so that they are counted by subtraction.
 SELECT coalesce((
     SELECT w.ingress_sequence - 1 FROM bus.workflow_events w
-    WHERE w.received_at >= clock_timestamp() - make_interval(secs => %(seconds)s)
+    WHERE w.received_at >= statement_timestamp() - make_interval(secs => %(seconds)s)
     ORDER BY w.received_at, w.ingress_sequence LIMIT 1
 ), h.last), h.last
 FROM bus.ingress_head h

@@ -12,6 +12,7 @@ import psycopg
 from psycopg import sql
 from psycopg_pool import PoolTimeout
 
+from tristore.cancellation import obedient
 from tristore.config import EventsSettings
 from tristore.db.pool import Connection, Pool
 from tristore.db.queries import load
@@ -32,7 +33,7 @@ class Housekeeping:
     async def run(self) -> None:
         while True:
             try:
-                await self.keep_house(datetime.now(UTC).date())
+                await obedient(self.keep_house(datetime.now(UTC).date()))
             except (psycopg.Error, PoolTimeout) as error:
                 _log.warning("housekeeping put off", extra={"error": str(error)[:200]})
             await asyncio.sleep(EVERY_SECONDS)

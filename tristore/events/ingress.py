@@ -13,13 +13,15 @@ from datetime import UTC, datetime
 import psycopg
 from psycopg_pool import PoolTimeout
 
+from tristore.cancellation import obedient
 from tristore.db.pool import Connection, Pool
 from tristore.db.wakeups import LOG
 from tristore.errors import Unavailable
-from tristore.events import deadletters, log, outbox, suspects, wire
+from tristore.events import deadletters, log, outbox, schema_store, suspects, wire
 from tristore.events.batch import Batch, Candidate
 from tristore.events.examination import condemned, examine, examine_one
-from tristore.events.queue import EventQueue, RawJob
+from tristore.events.queue import EventQueue
+from tristore.events.rawjob import RawJob
 from tristore.events.registry import Registry
 from tristore.failpoints import failpoint
 
@@ -37,7 +39,18 @@ class EventIngressWorker:
         self._queue = queue
 
     async def handle(self, jobs: Sequence[RawJob]) -> None:
+        await self.refresh()
         await self.settle(self.examine(jobs))
+
+    async def refresh(self) -> None:
+        """A schema that was registered before the jobs at hand were taken holds for them."""
+        for attempt in itertools.count():
+            try:
+                async with self._pool.connection() as conn:
+                    await schema_store.freshen(conn, self._registry)
+                return
+            except _AWAY as error:
+                await _pause(attempt, error)
 
     def examine(self, jobs: Sequence[RawJob]) -> Batch:
         return examine(self._registry, jobs)
@@ -46,7 +59,7 @@ class EventIngressWorker:
         """Retries while Postgres is away; halves the batch when Postgres refuses an event."""
         for attempt in itertools.count():
             try:
-                await self._commit(await self._without_killers(batch))
+                await obedient(self._commit(batch))
                 return
             except _AWAY as error:
                 await _pause(attempt, error)
@@ -73,13 +86,17 @@ class EventIngressWorker:
     async def _surely(self, ask: Callable[[Connection, bytes], Awaitable[int]], key: bytes) -> int:
         for attempt in itertools.count():
             try:
-                async with self._pool.connection() as conn:
-                    return await ask(conn, key)
+                return await obedient(self._ask(ask, key))
             except _AWAY as error:
                 await _pause(attempt, error)
         raise AssertionError("unreachable")
 
+    async def _ask(self, ask: Callable[[Connection, bytes], Awaitable[int]], key: bytes) -> int:
+        async with self._pool.connection() as conn:
+            return await ask(conn, key)
+
     async def _commit(self, batch: Batch) -> None:
+        batch = await self._without_killers(batch)
         letters, finished = list(batch.letters), list(batch.finished)
         async with self._pool.connection() as conn, conn.transaction():
             stored, conflicts = await self._append(conn, batch.candidates)

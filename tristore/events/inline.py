@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import orjson
 
 from tristore.events.ingress import EventIngressWorker
-from tristore.events.queue import RawJob
+from tristore.events.rawjob import RawJob
 
 
 class Transport(Protocol):

@@ -13,6 +13,7 @@ from fastapi import WebSocket
 from psycopg_pool import PoolTimeout
 from starlette.websockets import WebSocketDisconnect, WebSocketDisconnected
 
+from tristore.cancellation import obey_cancellation
 from tristore.config import HttpSettings
 from tristore.errors import (
     PositionAhead,
@@ -67,6 +68,7 @@ class LiveFeed:
             try:
                 alive = await self._tokens.alive(list(self._open))
             except (psycopg.Error, PoolTimeout) as error:
+                obey_cancellation()
                 _log.warning("tokens cannot be checked", extra={"error": type(error).__name__})
                 continue
             for token_id in self._open.keys() - alive:
@@ -82,6 +84,7 @@ class LiveFeed:
         except _GONE_AWAY:
             return
         except (TristoreError, psycopg.Error, PoolTimeout) as error:
+            obey_cancellation()
             with suppress(*_GONE_AWAY):
                 await socket.close(*_farewell(error))
 

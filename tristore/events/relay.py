@@ -8,6 +8,7 @@ import orjson
 import psycopg
 from psycopg_pool import PoolTimeout
 
+from tristore.cancellation import obedient
 from tristore.config import EventsSettings
 from tristore.db.pool import Pool
 from tristore.db.wakeups import OUTBOX, Listener
@@ -41,7 +42,7 @@ class Relay:
 
     async def _send(self) -> None:
         while True:
-            full = await self._step()
+            full = await obedient(self._step())
             if not full:
                 await self._listener.wait(OUTBOX, self._settings.poll_seconds)
 
@@ -82,11 +83,14 @@ class Relay:
         while True:
             await asyncio.sleep(min(1.0, self._settings.lease_seconds))
             try:
-                async with self._pool.connection() as conn:
-                    if lost := await outbox.expire(conn):
-                        _log.warning("leases ran out, sending again", extra={"rows": lost})
+                await obedient(self._take_back())
             except (psycopg.OperationalError, PoolTimeout):
                 continue  # the main loop reports the outage
+
+    async def _take_back(self) -> None:
+        async with self._pool.connection() as conn:
+            if lost := await outbox.expire(conn):
+                _log.warning("leases ran out, sending again", extra={"rows": lost})
 
     def _gone(self, error: Exception) -> None:
         if self._away_since is None:

@@ -13,9 +13,10 @@ from tristore.db.pool import Connection
 from tristore.db.queries import load
 from tristore.db.wakeups import OUTBOX
 from tristore.errors import IdConflict, InvalidEvent, Violation
-from tristore.events import deadletters, outbox, strictjson
-from tristore.events.deadletters import Filter, Letter
+from tristore.events import letter as letters
+from tristore.events import outbox, strictjson
 from tristore.events.envelope import Event, time_text
+from tristore.events.letter import Filter, Letter
 
 _sql = load("tristore.events", "replay.sql")
 # Payload, metadata and the other fields of the largest event, written in the longest way.
@@ -57,7 +58,7 @@ class Outcome:
 
 async def replay(conn: Connection, letter_id: int, correction: Correction, *, by: str) -> Sent:
     """Call inside a transaction: the letter is settled if and only if its event is on its way."""
-    letter = await deadletters.lock(conn, letter_id)
+    letter = await letters.lock(conn, letter_id)
     return await _send(conn, letter, as_event(letter, correction), by)
 
 
@@ -65,7 +66,7 @@ async def replay_all(
     conn: Connection, wanted: Filter, *, after: int, limit: int, by: str
 ) -> Outcome:
     """Up to `limit` open letters as they are, oldest first; `last` is set if more may follow."""
-    found = await deadletters.lock_open(conn, wanted, after=after, limit=limit, largest=LARGEST_RAW)
+    found = await letters.lock_open(conn, wanted, after=after, limit=limit, largest=LARGEST_RAW)
     outcome = Outcome(last=found[-1].id if len(found) == limit else None)
     for letter in found:
         try:
@@ -113,7 +114,7 @@ def _defaults(letter: Letter) -> dict[str, str]:
 async def _send(conn: Connection, letter: Letter, event: Event, by: str) -> Sent:
     status = await _offer(conn, event)
     await conn.execute(_sql.acquit, {"raw_hash": hashlib.sha256(letter.raw).digest()})
-    await deadletters.settle(conn, letter, "replayed", by=by, replayed_as=event.id)
+    await letters.settle(conn, letter, "replayed", by=by, replayed_as=event.id)
     await conn.execute("SELECT pg_notify(%s, '')", [OUTBOX])
     return Sent(letter.id, event.id, status)
 

@@ -23,14 +23,16 @@ from tristore.events.schema_document import (
     resolve,
     subschemas,
 )
+from tristore.events.schema_engine import quickly_unique, types_of_values
 from tristore.events.strictjson import MAX_DEPTH
 
-# Measured with the worst values found, per place. Equal hashes of big integers and pairs of tiny
-# fractions make uniqueItems slow; fractions are compared and divided exactly, which takes
-# microseconds, unless `type: integer` turns most of them away first.
-_UNIQUE = 1000
+# Measured with the worst values found, per place. Fractions are compared and divided exactly,
+# which takes microseconds, unless a `type` turns them away first; of big integers many have one
+# hash, and uniqueItems compares them pair by pair.
+_UNIQUE = 6_400
+_UNIQUE_TYPED = 700
 _FRACTION = 800
-_NUMBER = 100
+_NUMBER = 400
 _INTEGER = 20
 _MAX_CHAIN = 50
 # More places than this by names alone (a tree of references makes millions) count as many.
@@ -62,12 +64,14 @@ def work(node: dict[str, Any]) -> Weight:
     texts = [node.get("pattern"), *mapped(node, "patternProperties")]
     matching = sum(pattern.states(text) for text in texts if isinstance(text, str))
     total = errors(node).any + matching
-    total += _UNIQUE if node.get("uniqueItems") is True else 0
+    if node.get("uniqueItems") is True:
+        total += _UNIQUE_TYPED if quickly_unique(node) else _UNIQUE
     total += _FRACTION if _is_fraction(node.get("multipleOf")) else 0
     total += _NUMBER * sum(_is_fraction(node.get(keyword)) for keyword in _BOUNDS)
     listed_values = node.get("enum")
     values = listed_values if isinstance(listed_values, list) else []
-    number = _INTEGER if node.get("type") == "integer" else _NUMBER
+    whole = node.get("type") == "integer" or bool(types_of_values(node))
+    number = _INTEGER if whole else _NUMBER
     total += sum(_compared(value, number) for value in [*values, node.get("const")])
     return Weight(total, matching)
 

@@ -1,7 +1,7 @@
 """A schema and its parts: where subschemas stand, and what a local `$ref` points at."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeGuard
 from urllib.parse import unquote
 
 Node = dict[str, Any] | bool
@@ -15,13 +15,16 @@ SAME_MAPS = ("dependentSchemas",)
 ARRAY_SINGLE = ("items", "contains", "unevaluatedItems")
 OBJECT_SINGLE = ("additionalProperties", "unevaluatedProperties", "propertyNames")
 DEFINITIONS = ("$defs", "definitions")
+SINGLE = frozenset(SAME_SINGLE + ARRAY_SINGLE + OBJECT_SINGLE)
+LISTS = frozenset((*SAME_LISTS, "prefixItems"))
+MAPS = frozenset((*SAME_MAPS, *DEFINITIONS, "properties", "patternProperties"))
 ANNOTATIONS = frozenset(DEFINITIONS) | frozenset(
     "title description default examples deprecated readOnly writeOnly $comment $schema "
     "contentEncoding contentMediaType contentSchema".split()
 )
 
 
-def is_node(value: object) -> bool:
+def is_node(value: object) -> TypeGuard[Node]:
     return isinstance(value, dict | bool)
 
 
@@ -29,13 +32,33 @@ def subschemas(node: Node) -> Iterator[tuple[str, Node]]:
     """Every direct subschema with its JSON pointer below the node."""
     if isinstance(node, bool):
         return
-    for keyword in SAME_SINGLE + ARRAY_SINGLE + OBJECT_SINGLE:
-        if is_node(found := node.get(keyword)):
-            yield f"/{keyword}", found
-    for keyword in (*SAME_LISTS, "prefixItems"):
-        yield from _listed(node, keyword)
-    for keyword in (*SAME_MAPS, *DEFINITIONS, "properties", "patternProperties"):
-        yield from _mapped(node, keyword)
+    for keyword, value in node.items():
+        if keyword in SINGLE and is_node(value):
+            yield f"/{keyword}", value
+        elif keyword in LISTS:
+            yield from _listed(node, keyword)
+        elif keyword in MAPS:
+            yield from _mapped(node, keyword)
+
+
+def rewritten(node: Node, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Node:
+    """The schema with `change` applied to the keywords of every subschema, inside out."""
+    if isinstance(node, bool):
+        return node
+    found = dict(node)
+    for keyword, value in node.items():
+        if keyword in SINGLE:
+            found[keyword] = _changed(value, change)
+        elif keyword in LISTS and isinstance(value, list):
+            found[keyword] = [_changed(sub, change) for sub in value]
+        elif keyword in MAPS and isinstance(value, dict):
+            found[keyword] = {name: _changed(sub, change) for name, sub in value.items()}
+    return change(found)
+
+
+def _changed(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    # What is no schema stays, so that the engine can say so.
+    return rewritten(value, change) if is_node(value) else value
 
 
 def listed(node: dict[str, Any], keyword: str) -> list[Node]:

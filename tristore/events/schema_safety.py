@@ -135,7 +135,7 @@ def _cost(schema: dict[str, Any]) -> Found:
         return
     if weight.any > MAX_WORK_ONCE or weight.many > MAX_WORK_EACH:
         message = "a value could make this schema work too long: too much meets at one place"
-        advice = "use fewer allOf, anyOf, oneOf, patterns and numbers in enum there"
+        advice = "use fewer alternatives, patterns and numbers there, and name the type of items"
         yield Violation("", f"{message}; {advice}")
 
 

@@ -24,6 +24,11 @@ FROM bus.event_schemas
 WHERE type = %(type)s
 ORDER BY version DESC
 
+-- name: holders
+-- The versions of a type that have just this schema.
+SELECT version FROM bus.event_schemas
+WHERE type = %(type)s AND schema = %(schema)s::jsonb
+
 -- name: page
 -- Schemas after a position, in the order of type, then version; optionally of some types only.
 SELECT type, version, status, schema, created_at, created_by, revision

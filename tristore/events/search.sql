@@ -63,9 +63,21 @@ WHERE w.ingress_sequence BETWEEN %(low)s AND %(high)s
 ORDER BY w.ingress_sequence DESC
 LIMIT %(scan)s
 
--- name: keys_off_time
--- The next ones of those that were received long after or before they happened; the condition is
--- that of their index.
+-- name: keys_off_seconds
+-- The next ones of those that were received seconds after or before they happened; the condition
+-- is that of their index.
+SELECT w.ingress_sequence
+FROM bus.workflow_events w
+WHERE w.ingress_sequence BETWEEN %(low)s AND %(high)s
+    AND (
+        w.received_at - w.occurred_at > interval '5 seconds'
+        OR w.received_at - w.occurred_at < interval '-5 seconds'
+    )
+ORDER BY w.ingress_sequence DESC
+LIMIT %(scan)s
+
+-- name: keys_off_minutes
+-- The same for minutes.
 SELECT w.ingress_sequence
 FROM bus.workflow_events w
 WHERE w.ingress_sequence BETWEEN %(low)s AND %(high)s
@@ -87,14 +99,14 @@ LIMIT %(most)s
 
 -- name: received_range
 -- The sequence numbers between which every event of a time range lies that was received within
--- ten minutes of it.
+-- some time of it.
 SELECT (
     SELECT w.ingress_sequence FROM bus.workflow_events w
-    WHERE w.received_at >= %(since)s::timestamptz - interval '10 minutes'
+    WHERE w.received_at >= %(since)s::timestamptz - %(off)s::interval
     ORDER BY w.received_at, w.ingress_sequence LIMIT 1
 ), (
     SELECT w.ingress_sequence FROM bus.workflow_events w
-    WHERE w.received_at <= %(until)s::timestamptz + interval '10 minutes'
+    WHERE w.received_at <= %(until)s::timestamptz + %(off)s::interval
     ORDER BY w.received_at DESC, w.ingress_sequence DESC LIMIT 1
 )
 

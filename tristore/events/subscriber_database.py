@@ -7,6 +7,7 @@ from dataclasses import replace
 import psycopg
 from psycopg_pool import PoolTimeout
 
+from tristore.cancellation import obey_cancellation
 from tristore.db.pool import Connection, Pool, make_pool
 from tristore.db.wakeups import LOG, Listener
 from tristore.errors import Unavailable
@@ -81,4 +82,5 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+        obey_cancellation()
         raise Unavailable(f"Postgres is away: {type(error).__name__}") from error

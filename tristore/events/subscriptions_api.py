@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from tristore.auth import requires
 from tristore.db.pool import Pool
-from tristore.errors import Forbidden, InvalidQuery
+from tristore.errors import Forbidden, InvalidQuery, Unavailable
 from tristore.events import cloudevents, cursors, strictjson
 from tristore.events.api import read_body
 from tristore.events.audience import Reader
@@ -111,6 +111,9 @@ async def _sleep(tail: Tail, wanted: TypeFilter, position: int, seconds: float) 
                     return
     except TimeoutError:
         pass
+    except asyncio.CancelledError:
+        # The server stops and waits for nobody: a reader is told so instead of a bare 500.
+        raise Unavailable("the platform is stopping; ask again") from None
 
 
 def _ack(body: bytes) -> Ack:

@@ -1,9 +1,9 @@
 """Suspects: which event kills its worker, told from those that merely travelled with it.
 
-BullMQ counts how often a job's worker died. The events of such a job are processed one by one,
-each accused in Postgres before and acquitted after. An accusation that stands is a death; at two
-(three with the death that raised suspicion) the event is dead-lettered unprocessed. Counting by
-event and not by job, a killer that the relay sent again in another job is known there too.
+BullMQ counts how often a job's worker died. After one death the job is settled apart from others;
+after two its events are processed one by one, each accused in Postgres before and acquitted after.
+An accusation that stands is the third death, and the event is dead-lettered unprocessed. Counting
+by event and not by job, a killer that the relay sent again in another job is known there too.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from tristore.db.pool import Connection
 from tristore.db.queries import load
 from tristore.errors import InvalidEvent, Violation
 
-DEADLY = 2
+DEADLY = 1
 _sql = load("tristore.events", "suspects.sql")
 
 

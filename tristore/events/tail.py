@@ -17,6 +17,7 @@ from psycopg.adapt import Loader
 from psycopg.rows import class_row
 from psycopg_pool import PoolTimeout
 
+from tristore.cancellation import obey_cancellation
 from tristore.db.pool import Pool
 from tristore.db.queries import load
 from tristore.db.wakeups import LOG, Listener
@@ -93,6 +94,7 @@ class Tail:
                 try:
                     page = await self._page(reader.position)
                 except (psycopg.Error, PoolTimeout):
+                    obey_cancellation()
                     await asyncio.sleep(_RETRY_SECONDS)  # late, never wrong; `_follow` reports it
                     continue
                 if page:
@@ -128,6 +130,7 @@ class Tail:
             try:
                 grown = await self._read_on()
             except (psycopg.Error, PoolTimeout) as error:
+                obey_cancellation()
                 _log.warning("tail cannot read the log", extra={"error": type(error).__name__})
                 grown = False
             if time.monotonic() > self._told_at + _POSITION_SECONDS:

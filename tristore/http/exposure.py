@@ -8,7 +8,18 @@ from tristore.config import Settings
 from tristore.errors import StartRefused
 
 _GUESSED_FIRST = frozenset(
-    {"", "admin", "changeme", "default", "example", "password", "postgres", "root", "secret", "test"}
+    {
+        "",
+        "admin",
+        "changeme",
+        "default",
+        "example",
+        "password",
+        "postgres",
+        "root",
+        "secret",
+        "test",
+    }
 )
 
 

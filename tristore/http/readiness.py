@@ -69,13 +69,15 @@ class Readiness:
             checks["redis"] = depth if isinstance(depth, str) else OK
         # What a worker does cannot be seen, and is not its fault, while a server is away.
         if isinstance(beat, Pulse) and isinstance(depth, int):
-            checks["relay"] = self._relay_state(beat)
             checks["ingress"] = self._ingress_state(beat, depth)
+            relay = self._relay_state(beat)
+            # Behind an ingress that stands still the relay rightly holds back.
+            checks["relay"] = relay if checks["ingress"] == OK else OK
         return checks
 
     def _relay_state(self, beat: Pulse) -> str:
-        waits = beat.oldest_pending is not None and beat.pending_seconds > STUCK_SECONDS
-        if self._relay.seconds(waits, (beat.oldest_pending,)) > STUCK_SECONDS:
+        waits = beat.oldest_pending is not None
+        if self._relay.seconds(waits, beat.oldest_pending) > STUCK_SECONDS:
             return f"stuck: an event has waited in the outbox for {beat.pending_seconds:.0f} s"
         if beat.oldest_enqueued is not None and beat.overdue_seconds > STUCK_SECONDS:
             return f"stuck: a lease ran out {beat.overdue_seconds:.0f} s ago and was not renewed"

@@ -61,9 +61,13 @@ CREATE UNIQUE INDEX dead_letters_raw ON bus.dead_letters (raw_hash, reason) WHER
 -- A page by type and source, newest first, must not read past what it shows.
 CREATE INDEX workflow_events_type_source ON bus.workflow_events (type, source, ingress_sequence);
 CREATE INDEX workflow_events_received_at ON bus.workflow_events (received_at);
--- Events that were received long after or before they say they happened. All others of a time
--- range lie in a known range of sequence numbers, so a page by time need not look elsewhere.
-CREATE INDEX workflow_events_off_time ON bus.workflow_events (ingress_sequence)
+-- Events that were received seconds, or minutes, after or before they say they happened. All
+-- others of a time range lie in a known range of sequence numbers, so a page by time need not look
+-- elsewhere.
+CREATE INDEX workflow_events_off_seconds ON bus.workflow_events (ingress_sequence)
+    WHERE received_at - occurred_at > interval '5 seconds'
+        OR received_at - occurred_at < interval '-5 seconds';
+CREATE INDEX workflow_events_off_minutes ON bus.workflow_events (ingress_sequence)
     WHERE received_at - occurred_at > interval '10 minutes'
         OR received_at - occurred_at < interval '-10 minutes';
 CREATE INDEX outbox_created_at ON bus.outbox (created_at);

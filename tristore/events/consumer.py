@@ -1,0 +1,151 @@
+"""The consumer: takes jobs from the queue, has their events stored, then acknowledges."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Protocol
+from uuid import uuid4
+
+from redis.exceptions import RedisError
+
+from tristore.cancellation import obedient
+from tristore.events.bullmq_jobs import BullJobs
+from tristore.events.rawjob import RawJob
+
+_log = logging.getLogger(__name__)
+_AWAY = (RedisError, OSError)
+_MOST_AT_ONCE = 100
+_RETRY_SECONDS = 0.25
+_DRAIN_SECONDS = 3.0
+
+
+class Sink(Protocol):
+    """Stores what is submitted and calls back with jobs whose events are safe."""
+
+    def submit(self, jobs: Sequence[RawJob]) -> None: ...
+    async def run(self, stored: Callable[[Sequence[RawJob]], None]) -> None: ...
+
+
+class QueueConsumer:
+    """Holds at most `limit` jobs; what a dying one holds goes to another after the lock."""
+
+    def __init__(
+        self, redis_url: str, queue: str, sink: Sink, *, limit: int, lock_seconds: float
+    ) -> None:
+        self._jobs = BullJobs(redis_url, queue, uuid4().hex, lock_seconds)
+        self._sink = sink
+        self._limit = limit
+        self._lock_seconds = lock_seconds
+        self._held: set[str] = set()
+        self._stored: asyncio.Queue[str] = asyncio.Queue()
+        self._room = asyncio.Event()
+        self._away = False
+
+    async def run(self) -> None:
+        """Works until cancelled; then lets what it holds be stored, within a few seconds. An
+        error in any task ends the process, which is restarted: a part must not idle."""
+        taking = asyncio.create_task(self._for_ever(self._take), name="take")
+        others = [
+            asyncio.create_task(self._sink.run(self._on_stored), name="sink"),
+            asyncio.create_task(self._for_ever(self._finish), name="finish"),
+            asyncio.create_task(self._for_ever(self._keep), name="keep"),
+            asyncio.create_task(self._for_ever(self._rescue), name="rescue"),
+        ]
+        try:
+            done, _ = await asyncio.wait({taking, *others}, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
+        finally:
+            await self._end(taking, others)
+
+    async def _end(self, taking: asyncio.Task[None], others: list[asyncio.Task[None]]) -> None:
+        taking.cancel()
+        await asyncio.wait({taking})
+        try:
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while self._held and not any(task.done() for task in others):
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            _log.warning("stopped with jobs in hand", extra={"jobs": len(self._held)})
+        for task in others:
+            task.cancel()
+        await asyncio.wait(others)
+        await self._jobs.close()
+
+    async def _take(self) -> None:
+        """Doubles what it asks for while the queue is full, and asks for one when it is not: an
+        empty answer costs Redis as much as a full one."""
+        most = 1
+        while True:
+            room = self._limit - len(self._held)
+            if room <= 0:
+                self._room.clear()
+                await self._room.wait()
+                continue
+            wanted = min(most, room)
+            taken = await _unbroken(self._take_some(wanted))
+            most = min(2 * most, _MOST_AT_ONCE) if taken == wanted else 1
+            if not taken:
+                await obedient(self._jobs.wait())
+
+    async def _take_some(self, most: int) -> int:
+        taken = await self._jobs.take(most)
+        self._held.update(job.id for job in taken)
+        self._sink.submit(taken)
+        self._back()
+        return len(taken)
+
+    def _on_stored(self, jobs: Sequence[RawJob]) -> None:
+        for job in jobs:
+            self._stored.put_nowait(job.id)
+
+    async def _finish(self) -> None:
+        while True:
+            done = [await self._stored.get()]
+            while not self._stored.empty() and len(done) < _MOST_AT_ONCE:
+                done.append(self._stored.get_nowait())
+            try:
+                await obedient(self._jobs.finish(done))
+            finally:
+                # If this failed, the lock runs out and the job comes again: a duplicate, which
+                # the log knows.
+                self._held.difference_update(done)
+                self._room.set()
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(self._lock_seconds / 3)
+            if held := list(self._held):
+                await obedient(self._jobs.keep(held))
+
+    async def _rescue(self) -> None:
+        while True:
+            if found := await obedient(self._jobs.rescue()):
+                _log.warning("jobs of a dead worker put back", extra={"jobs": found})
+            await asyncio.sleep(self._lock_seconds / 2)
+
+    async def _for_ever(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Through outages of Redis, which are told once at their start and end."""
+        while True:
+            try:
+                await work()
+            except _AWAY as error:
+                if not self._away:
+                    self._away = True
+                    _log.warning("queue away", extra={"error": f"{type(error).__name__}: {error}"})
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    def _back(self) -> None:
+        if self._away:
+            self._away = False
+            _log.warning("queue back")
+
+
+async def _unbroken(work: Coroutine[None, None, int]) -> int:
+    """Cancelled only once the work is done: a job taken in Redis must also be held here."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise

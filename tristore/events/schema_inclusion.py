@@ -1,0 +1,290 @@
+"""Whether everything one schema lets writers send is accepted by another, and where not.
+
+A property that the writer's schema leaves open and the reader's names is taken as not sent:
+nobody sent it before it had a name. Where a schema is not understood, a gap is reported, so "no
+gaps" can be relied on and a gap needs a witness.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tristore.events.schema_document import Node, listed, mapped
+from tristore.events.schema_rules import clashes
+from tristore.events.schema_sample import MOST, UNNAMED, Sampler
+from tristore.events.schema_shape import (
+    Part,
+    Shape,
+    additional,
+    both,
+    composed,
+    declared,
+    kinds,
+    shapes,
+)
+from tristore.events.schema_side import Side, same, text
+
+_MAX_STEPS = 4_000
+ANYTHING = "*"
+
+
+class TooComplex(Exception):
+    """The schemas are too intricate to be compared in reasonable time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A place where the reader may refuse what the writer may send, and values to try."""
+
+    path: tuple[str | int, ...]
+    keyword: str
+    sent: Any
+    asked: Any
+    probes: list[Any] = field(compare=False)
+
+
+class Inclusion:
+    def __init__(self, writer: Side, reader: Side) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._samples = Sampler(writer)
+        self._busy: set[tuple[str, str]] = set()
+        self._steps = 0
+
+    def gaps(self) -> list[Gap]:
+        """Between whole schemas; payloads are objects, whatever else a schema would allow."""
+        return self._between(self._writer.root, self._reader.root, only="object")
+
+    def _between(self, sent: Node, asked: Node, only: str | None = None) -> list[Gap]:
+        key = (text(sent), text(asked))
+        if key in self._busy or same(self._writer, sent, self._reader, asked):
+            return []
+        self._steps += 1
+        if self._steps > _MAX_STEPS:
+            raise TooComplex
+        self._busy.add(key)
+        found = [
+            gap
+            for shape in shapes(self._writer.root, sent)
+            if only in (None, shape.kind)
+            for gap in self._of_shape(shape, sent, asked)
+        ]
+        self._busy.discard(key)
+        return _distinct(found)
+
+    def _of_shape(self, shape: Shape, sent: Node, asked: Node) -> Iterable[Gap]:
+        values = shape.values()
+        if values is None:
+            return self._refusals(shape, asked)
+        possible = [v for v in values if self._writer.accepts(sent, v)]
+        refused = [v for v in possible if not self._reader.accepts(asked, v)]
+        return [Gap((), "value", value, None, [value]) for value in refused]
+
+    def _refusals(self, shape: Shape, asked: Node) -> list[Gap]:
+        if isinstance(asked, bool):
+            return [] if asked else [self._gap(shape, "allowed", None, None)]
+        found: list[Gap] = []
+        if "$ref" in asked:
+            found += self._refusals(shape, self._reader.resolve(asked["$ref"]))
+        for sub in listed(asked, "allOf"):
+            found += self._refusals(shape, sub)
+        for choose in (self._any_of, self._one_of, self._opaque, self._plain):
+            found += choose(shape, asked)
+        return found
+
+    def _any_of(self, shape: Shape, asked: Part) -> list[Gap]:
+        return self._closest(shape, listed(asked, "anyOf"))
+
+    def _closest(self, shape: Shape, choices: list[Node]) -> list[Gap]:
+        return min((self._refusals(shape, choice) for choice in choices), key=len, default=[])
+
+    def _one_of(self, shape: Shape, asked: Part) -> list[Gap]:
+        choices = listed(asked, "oneOf")
+        fitting = [n for n, choice in enumerate(choices) if not self._refusals(shape, choice)]
+        if not choices or not fitting:
+            return self._closest(shape, choices)
+        others = [choice for n, choice in enumerate(choices) if n != fitting[0]]
+        if all(self._apart(shape, other) for other in others):
+            return []
+        return [self._gap(shape, "oneOf", None, None)]
+
+    def _apart(self, shape: Shape, other: Node) -> bool:
+        """No value of the shape is accepted by the other schema."""
+        if any(same(self._writer, one, self._reader, other) for one in shape.excluded):
+            return True
+        return all(self._differs(shape, one) for one in shapes(self._reader.root, other))
+
+    def _differs(self, shape: Shape, other: Shape) -> bool:
+        if shape.kind != other.kind:
+            return {shape.kind, other.kind} != {"integer", "number"}
+        return shape.kind == "object" and any(
+            not any(self._reader.accepts(other.member(name)[0], value) for value in values)
+            for name in shape.required
+            if (values := self._only_values(shape.member(name)[0])) is not None
+        )
+
+    def _only_values(self, node: Node) -> list[Any] | None:
+        found: list[Any] = []
+        for shape in shapes(self._writer.root, node):
+            if (values := shape.values()) is None:
+                return None
+            found += values
+        return found
+
+    def _opaque(self, shape: Shape, asked: Part) -> Iterator[Gap]:
+        """Keywords that are only recognised, or fulfilled whichever way they decide."""
+        for keyword in ("not", "contains", "propertyNames"):
+            if keyword in asked and not self._has(shape, asked, *_TOGETHER[keyword]):
+                if not (keyword == "propertyNames" and self._names_fit(shape, asked[keyword])):
+                    if _KIND.get(keyword, shape.kind) == shape.kind:
+                        yield self._gap(shape, keyword, None, asked[keyword])
+        if "if" in asked and not self._has(shape, asked, "if", "then", "else"):
+            for branch in ("then", "else"):
+                yield from self._refusals(shape, asked.get(branch, True))
+        if shape.kind == "object" and not self._has(shape, asked, "dependentSchemas"):
+            for name, sub in mapped(asked, "dependentSchemas").items():
+                if self._sends(shape, name):
+                    yield from self._refusals(shape, sub)
+        for kind, keyword in (("object", "unevaluatedProperties"), ("array", "unevaluatedItems")):
+            if kind == shape.kind and composed(asked) and asked.get(keyword, True) is not True:
+                yield self._gap(shape, keyword, None, asked[keyword])
+
+    def _has(self, shape: Shape, asked: Part, *keywords: str) -> bool:
+        """Some part of the shape says just the same with these keywords."""
+        wanted: Node = {k: asked[k] for k in keywords if k in asked}
+        return any(
+            same(self._writer, {k: part[k] for k in keywords if k in part}, self._reader, wanted)
+            for part in shape.parts
+        )
+
+    def _names_fit(self, shape: Shape, asked: Node) -> bool:
+        patterned = any(mapped(part, "patternProperties") for part in shape.parts)
+        closed = shape.others()[0] is False and not patterned
+        return closed and all(self._reader.accepts(asked, name) for name in shape.names)
+
+    def _sends(self, shape: Shape, name: str) -> bool:
+        node, unspoken = shape.member(name)
+        return node is not False and (not unspoken or name in shape.required)
+
+    def _plain(self, shape: Shape, asked: Part) -> list[Gap]:
+        missing = _split(shape.kind) - kinds({"type": asked["type"]}) if "type" in asked else set()
+        if missing:
+            return [self._gap(shape, "type", kind, asked["type"]) for kind in sorted(missing)]
+        found = []
+        for keyword in ("enum", "const"):
+            if keyword in asked:
+                found.append(self._gap(shape, keyword, None, asked[keyword]))
+        for clash in clashes(shape, asked):
+            probes = self._samples.of_shape(shape, clash.hints)
+            found.append(Gap((), clash.keyword, clash.allowed, clash.asked, probes))
+        if shape.kind == "array":
+            found += self._items(shape, asked)
+        if shape.kind == "object":
+            found += self._members(shape, asked)
+        return found
+
+    def _items(self, shape: Shape, asked: Part) -> Iterator[Gap]:
+        reader = Shape("array", (asked,))
+        last = max(shape.positions, reader.positions)
+        for index in range(last + 1):
+            if shape.longest is None or index < shape.longest:
+                step: str | int = index if index < last else ANYTHING
+                inner = self._between(shape.item(index), reader.item(index))
+                yield from self._inside(inner, step, self._at(shape, index))
+
+    def _at(self, shape: Shape, index: int) -> Callable[[Any], Iterator[list[Any]]]:
+        def lists(value: Any) -> Iterator[list[Any]]:
+            length = max(index + 1, shape.most("minItems"))
+            rows = [self._samples.of(shape.item(n), 1) for n in range(length)]
+            rows[index] = [value]
+            if all(rows):
+                yield [row[n % len(row)] for n, row in enumerate(rows)]
+
+        return lists
+
+    def _members(self, shape: Shape, asked: Part) -> Iterator[Gap]:
+        for name in sorted(set(asked.get("required", ())) - shape.required):
+            probes = [v for v in self._objects(shape) if name not in v]
+            yield Gap((name,), "required", False, True, probes)
+        for name in sorted(shape.names | shape.required | set(mapped(asked, "properties"))):
+            if self._sends(shape, name):
+                wanted = both(declared(asked, name) or [additional(asked)[0]])
+                inner = self._between(shape.member(name)[0], wanted)
+                yield from self._inside(inner, name, self._with(shape, name))
+        for pattern, sub, wanted in self._patterned(shape, asked):
+            yield from self._inside(self._between(sub, wanted), pattern, lambda value: ())
+        yield from self._unnamed(shape, asked)
+
+    def _unnamed(self, shape: Shape, asked: Part) -> Iterator[Gap]:
+        others, is_open = shape.others()
+        wanted = [additional(asked)[0]]
+        # What is open to the writer was not sent under a pattern the reader only now has.
+        wanted += [] if is_open else mapped(asked, "patternProperties").values()
+        if others is False:
+            return
+        if both(wanted) is False:
+            probes = list(self._with(shape, UNNAMED)(next(iter(self._samples.of(others)), 1)))
+            yield Gap((), "additionalProperties", True, False, probes)
+            return
+        inner = self._between(others, both(wanted))
+        yield from self._inside(inner, ANYTHING, self._with(shape, UNNAMED))
+
+    def _patterned(self, shape: Shape, asked: Part) -> Iterator[tuple[str, Node, Node]]:
+        """For each pattern of the writer: what it sends, and what the reader may ask of it."""
+        theirs = mapped(asked, "patternProperties")
+        for part in shape.parts:
+            ours = mapped(part, "patternProperties")
+            for pattern, sub in ours.items():
+                new = [node for other, node in theirs.items() if other not in ours]
+                beyond = [] if pattern in theirs else [additional(asked)[0]]
+                yield (
+                    pattern,
+                    sub,
+                    both([*new, *beyond, *([theirs[pattern]] if not beyond else [])]),
+                )
+
+    def _with(self, shape: Shape, name: str) -> Callable[[Any], Iterator[dict[str, Any]]]:
+        def objects(value: Any) -> Iterator[dict[str, Any]]:
+            for base in (self._samples.least_object(shape), self._samples.full_object(shape)):
+                if base is not None:
+                    yield {**base, name: value}
+
+        return objects
+
+    def _objects(self, shape: Shape) -> list[dict[str, Any]]:
+        found = [self._samples.least_object(shape), self._samples.full_object(shape)]
+        return [value for value in found if value is not None]
+
+    def _inside(
+        self, inner: list[Gap], step: str | int, wrap: Callable[[Any], Iterable[Any]]
+    ) -> Iterator[Gap]:
+        for gap in inner:
+            probes = [outer for value in gap.probes[:MOST] for outer in wrap(value)]
+            yield replace(gap, path=(step, *gap.path), probes=probes)
+
+    def _gap(self, shape: Shape, keyword: str, sent: Any, asked: Any) -> Gap:
+        return Gap((), keyword, sent, asked, self._samples.of_shape(shape))
+
+
+_TOGETHER = {
+    "not": ("not",),
+    "contains": ("contains", "minContains", "maxContains"),
+    "propertyNames": ("propertyNames",),
+}
+_KIND = {"contains": "array", "propertyNames": "object"}
+
+
+def _split(kind: str) -> frozenset[str]:
+    return frozenset(("integer", "fraction")) if kind == "number" else frozenset((kind,))
+
+
+def _distinct(gaps: list[Gap]) -> list[Gap]:
+    """Two shapes may meet the same gap; their probes go together."""
+    found: dict[str, Gap] = {}
+    for gap in gaps:
+        key = text([gap.path, gap.keyword, gap.sent, gap.asked])
+        if key in found:
+            found[key] = replace(gap, probes=[*found[key].probes, *gap.probes])
+        else:
+            found[key] = gap
+    return list(found.values())
