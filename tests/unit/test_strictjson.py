@@ -4,10 +4,17 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tristore.events.strictjson import MAX_DEPTH, StrictJsonError, loads
+from tristore.events import quickjson, strictjson
+from tristore.events.strictjson import (
+    MAX_DEPTH,
+    MAX_KEY_CHARS,
+    MAX_KEYS,
+    StrictJsonError,
+    loads,
+)
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
 SCALARS = (
@@ -73,3 +80,51 @@ def test_it_accepts_the_edge(text: str) -> None:
 def test_bytes_that_are_no_utf8_are_refused() -> None:
     with pytest.raises(StrictJsonError, match="not UTF-8 at byte 1"):
         loads(b'"\xff"')
+
+
+# Pieces that together make keys that come twice, marks inside strings and odd spacing likely.
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            '"a"',
+            '"b"',
+            '"a":',
+            '"a" :',
+            '"x\\":y"',
+            '"\\\\":',
+            "1",
+            "1e5",
+            "1e999",
+            "-0",
+            "9223372036854775808",
+            "18446744073709551615",
+            "0.1",
+            "null",
+            " ",
+        ]
+    ),
+    max_size=14,
+)
+
+
+@given(PIECES.map("".join) | st.dictionaries(TEXT, VALUES, max_size=3).map(json.dumps))
+@settings(max_examples=2000)
+def test_the_quick_way_never_differs_from_the_strict_one(text: str) -> None:
+    limits = {"max_depth": 8, "max_keys": MAX_KEYS, "max_key_chars": MAX_KEY_CHARS}
+    quick = quickjson.loads(text.encode(), **limits)
+    if quick is not quickjson.UNSURE:
+        strict = strictjson._loads(text.encode(), 8)
+        assert (repr(quick), type(quick)) == (repr(strict), type(strict))
+
+
+def test_the_quick_way_is_taken_by_ordinary_events() -> None:
+    event = b'{"id":"1","type":"a.b.c","payload":{"n":1,"x":[0.5,{"y":null}]}}'
+    assert quickjson.loads(event, max_depth=65, max_keys=9, max_key_chars=99) == json.loads(event)
+    for text in (b'{"a":1,"a":2}', b'{"a":1,"a" :2}', b'{"a":{"b":1,"b":1}}', b'{"a":"\\":"}'):
+        assert quickjson.loads(text, max_depth=65, max_keys=9, max_key_chars=99) is quickjson.UNSURE

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.test_strictjson import VALUES
+from tests.unit.test_strictjson import TEXT, VALUES
 from tristore.events import wire
 
-OBJECTS = st.dictionaries(st.text(max_size=3), VALUES, max_size=3)
+OBJECTS = st.dictionaries(TEXT, VALUES, max_size=3)
 
 
 @given(st.lists(OBJECTS, max_size=6), st.sampled_from([None, 1]))

@@ -144,7 +144,7 @@ class EventIngressWorker:
             return
         fresh = (c for c in candidates if stored.pop(c.event.id, None))
         try:
-            await self._queue.announce([(c.event.type, c.event.dumps()) for c in fresh])
+            await self._queue.announce([(c.event.type, c.message()) for c in fresh])
         except Unavailable as error:
             _log.warning("live channels away", extra={"error": str(error)})
 

@@ -21,14 +21,18 @@ WITH batch AS (
     SELECT b.*, row_number() OVER (ORDER BY n) AS place
     FROM batch b
     WHERE NOT EXISTS (SELECT FROM bus.workflow_events w WHERE w.id = b.id)
+), head AS (
+    -- A clock set back must not make the log's times run backwards.
+    SELECT h.last, greatest(clock_timestamp(), w.received_at) AS now
+    FROM bus.ingress_head h LEFT JOIN bus.workflow_events w ON w.ingress_sequence = h.last
 ), stored AS (
     INSERT INTO bus.workflow_events (
-        ingress_sequence, id, type, source, occurred_at, payload, correlation_id, ttl_ms,
-        metadata, schema_version, body_hash
+        ingress_sequence, received_at, id, type, source, occurred_at, payload, correlation_id,
+        ttl_ms, metadata, schema_version, body_hash
     )
-    SELECT (SELECT last FROM bus.ingress_head) + place, id, type, source, occurred_at, payload,
-        correlation_id, ttl_ms, metadata, schema_version, decode(body_hash, 'hex')
-    FROM fresh
+    SELECT head.last + place, head.now, id, type, source, occurred_at, payload, correlation_id,
+        ttl_ms, metadata, schema_version, decode(body_hash, 'hex')
+    FROM fresh, head
     RETURNING id, ingress_sequence
 ), moved AS (
     UPDATE bus.ingress_head SET last = last + (SELECT count(*) FROM stored)

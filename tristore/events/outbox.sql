@@ -29,7 +29,7 @@ WHERE token = %(token)s AND state = 'enqueued'
 -- name: expire
 -- Rows the queue has forgotten: their lease ran out before they were stored.
 UPDATE bus.outbox SET state = 'pending', token = NULL, lease_until = NULL
-WHERE state = 'enqueued' AND lease_until < clock_timestamp()
+WHERE state = 'enqueued' AND lease_until < statement_timestamp()
 
 -- name: finish
 -- Marks rows done in the transaction that stored the events or their dead letters. A row is

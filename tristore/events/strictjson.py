@@ -8,6 +8,8 @@ import json
 import re
 from typing import Any
 
+from tristore.events import quickjson
+
 # A payload may nest 64 deep; its envelope is one level more.
 MAX_DEPTH = 65
 # One object's names: their number, and their length together.
@@ -23,6 +25,12 @@ class StrictJsonError(ValueError):
 
 def loads(data: bytes, *, wrapped: int = 0) -> Any:
     """The value, if an event could be; `wrapped` counts the levels around the events in it."""
+    depth = MAX_DEPTH + wrapped
+    quick = quickjson.loads(data, max_depth=depth, max_keys=MAX_KEYS, max_key_chars=MAX_KEY_CHARS)
+    return _loads(data, depth) if quick is quickjson.UNSURE else quick
+
+
+def _loads(data: bytes, depth: int) -> Any:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -30,13 +38,13 @@ def loads(data: bytes, *, wrapped: int = 0) -> Any:
     try:
         value = _DECODER.decode(text)
     except RecursionError:
-        raise StrictJsonError(f"nested deeper than {MAX_DEPTH + wrapped}") from None
+        raise StrictJsonError(f"nested deeper than {depth}") from None
     except json.JSONDecodeError as error:
         raise StrictJsonError(f"not JSON: {error}") from None
     # Counting brackets and searching escapes is far cheaper than walking the value, and settles
     # nearly every event.
-    if text.count("{") + text.count("[") > MAX_DEPTH:
-        _check_depth(value, MAX_DEPTH + wrapped)
+    if text.count("{") + text.count("[") > depth:
+        _check_depth(value, depth)
     if _SUSPECT.search(text):
         _check_texts(value)
     return value
