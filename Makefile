@@ -3,7 +3,7 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,$(she
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test check fmt bench lock generate clean
+.PHONY: setup demo test check fmt bench faults lock generate clean
 
 setup: $(STAMP)
 
@@ -32,6 +32,10 @@ fmt: setup
 bench: setup
 	$(BIN)/python -m bench
 
+# About ten minutes; goes on where the last run stopped. FAULTS="--only F5 --minutes 60" for others.
+faults: setup
+	$(BIN)/python -m faults $(FAULTS)
+
 # Re-resolves every pin; needs uv from the package index. The lock names no index.
 lock:
 	uv pip compile --universal --python-version 3.11 --no-header --extra dev pyproject.toml -o requirements.lock
@@ -39,6 +43,7 @@ lock:
 generate: setup
 	$(BIN)/python tools/generate_payloads.py
 	$(BIN)/python tools/generate_settings.py
+	$(BIN)/python tools/generate_asyncapi.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

@@ -10,8 +10,13 @@ _armed: dict[str, tuple[str, int]] = {}
 _hits: dict[str, int] = {}
 
 
+class Skipped(Exception):
+    """The step at a failpoint is to be left out; only `skipped` asks for it."""
+
+
 def arm(spec: str) -> None:
-    """`name:action:nth[,…]`; nth counts from 1, and `*` means every time."""
+    """`name:action:nth[,…]`; nth counts from 1, and `*` means every time. `sleep` takes a minute,
+    `sleep5` five seconds."""
     _armed.clear()
     _hits.clear()
     for item in filter(None, (part.strip() for part in spec.split(","))):
@@ -29,12 +34,29 @@ def failpoint(name: str) -> None:
         return
     action, nth = _armed[name]
     _hits[name] = _hits.get(name, 0) + 1
-    if nth in (0, _hits[name]):
+    if nth not in (0, _hits[name]):
+        return
+    if action.startswith("sleep"):
+        time.sleep(float(action.removeprefix("sleep") or 60))
+    else:
         _ACTIONS[action](name)
+
+
+def skipped(name: str) -> bool:
+    """Whether the step that follows is to be left out, by the action `skip`."""
+    try:
+        failpoint(name)
+    except Skipped:
+        return True
+    return False
 
 
 def _raise(name: str) -> None:
     raise RuntimeError(f"failpoint {name}")
+
+
+def _skip(name: str) -> None:
+    raise Skipped(name)
 
 
 def _enospc(name: str) -> None:
@@ -46,5 +68,5 @@ _ACTIONS: dict[str, Callable[[str], None]] = {
     "stop": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
     "raise": _raise,
     "enospc": _enospc,
-    "sleep": lambda _: time.sleep(60),
+    "skip": _skip,
 }

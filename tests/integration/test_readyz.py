@@ -44,6 +44,13 @@ def test_all_is_well(api: Api) -> None:
     wait_until(lambda: set(checks(api).values()) == {"ok"})
 
 
+def test_without_a_queue_there_is_no_redis_to_ask(settings: Settings) -> None:
+    with serving(settings.model_copy(update={"redis_url": "inline"})) as api:
+        wait_until(lambda: checks(api) == {"postgres": "ok", "relay": "ok"})
+        page = httpx.get(f"{api.url}/metrics", headers=api.bearer("events:read"))
+        assert 'tristore_up{part="relay"} 1' in page.text
+
+
 def test_a_relay_that_stands_still(api: Api) -> None:
     httpx.post(f"{api.url}/v1/events", json=EVENT, headers=api.bearer("events:publish"))
     wait_until(turns(api, "relay", "stuck"), RED_WITHIN)

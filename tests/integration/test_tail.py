@@ -53,8 +53,7 @@ async def test_readers_that_come_and_go_during_a_burst_miss_nothing(
 ) -> None:
     burst = asyncio.create_task(commit_events(str(bus.database_url), 600))
     readers = []
-    for _ in range(40):
-        start = await tail.position(None)
+    while (start := await tail.position(None)) < 600:
         readers.append((start, asyncio.create_task(read(tail, start, 600))))
         await asyncio.sleep(0.01)
     await burst

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.pipeline import log_rows
+from tests.support.database import value
 from tristore.pipeline import jobs, source, transforms
 from tristore.pipeline.session import PipelineConfig
 from tristore.timestore.query import run_sql
@@ -77,6 +78,8 @@ def test_a_limit_splits_the_log_into_batches_with_their_ranges_in_the_commits(
     with psycopg.connect(config.database_url) as conn:
         (epoch,) = conn.execute("SELECT epoch::text FROM bus.ingress_head").fetchone() or ("",)
     assert {commit["epoch"] for commit in commits} == {epoch}
+    cursor = "SELECT sequence FROM bus.cursors WHERE consumer = 'tristore.pipeline'"
+    assert value(config.database_url, cursor) == 1000  # retention stays behind it
 
 
 async def test_statistics_let_readers_skip_files_without_losing_rows(

@@ -60,6 +60,18 @@ CASES: list[tuple[str, Schema, Schema, str]] = [
         having({**WHOLE, "exclusiveMinimum": 0}),
         "both",
     ),
+    (
+        "step coarser",
+        having({**WHOLE, "multipleOf": 2}),
+        having({**WHOLE, "multipleOf": 4}),
+        "forward",
+    ),
+    (
+        "step finer",
+        having({**WHOLE, "multipleOf": 4}),
+        having({**WHOLE, "multipleOf": 2}),
+        "backward",
+    ),
     ("maximum added", having(WHOLE), having({**WHOLE, "maximum": 10}), "forward"),
     ("maxLength loosened", having({**TEXT, "maxLength": 3}), having(TEXT), "backward"),
     ("format added", having(TEXT), having({**TEXT, "format": "date-time"}), "forward"),
@@ -167,6 +179,37 @@ def test_what_cannot_be_decided_may_break() -> None:
     # In the other direction a payload was found, so it is certain.
     forward = next(c for c in compare(old, new).changes if c.breaks == "forward")
     assert forward.certain and proves(forward, old, new)
+
+
+INTRICATE: list[tuple[str, Schema, Schema]] = [
+    ("not added", having(TEXT), having({**TEXT, "not": {"const": "secret"}})),
+    ("overlap", having(WHOLE), having({"oneOf": [WHOLE, {"minimum": 5}]})),
+    ("condition added", having(WHOLE), having({"if": {"minimum": 77}, "then": {"maximum": 78}})),
+    ("contains added", having({"type": "array"}), having({"contains": {"const": 1}})),
+    ("names limited", obj({"a": TEXT}), obj({"a": TEXT}, propertyNames={"maxLength": 3})),
+    (
+        "all evaluated",
+        {"allOf": [obj({"a": TEXT})]},
+        {"allOf": [obj({"a": TEXT})], "unevaluatedProperties": False},
+    ),
+    (
+        "dependency",
+        obj({"a": TEXT, "b": TEXT}),
+        obj({"a": TEXT, "b": TEXT}, dependentRequired={"a": ["b"]}),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new"), INTRICATE, ids=[c[0] for c in INTRICATE])
+def test_an_intricate_rule_that_is_added_counts_as_a_break(
+    name: str, old: Schema, new: Schema
+) -> None:
+    verdict = compare(old, new)
+    assert not verdict.backward
+    assert all(proves(c, old, new) for c in verdict.changes if c.certain)
+    # Unchanged, it is no reason to refuse a version.
+    added = {**new, "properties": {**new.get("properties", {}), "more": WHOLE}}
+    assert compare(new, new).changes == [] and compare(new, added).backward
 
 
 def test_every_catalogue_schema_is_compatible_with_itself_and_an_added_field() -> None:

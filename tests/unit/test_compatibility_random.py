@@ -1,4 +1,4 @@
-"""Verdicts over random schemas: no payload refutes "compatible", and every example really breaks."""
+"""Random schemas: no payload refutes a "compatible", and every example really breaks."""
 
 from random import Random
 from typing import Any

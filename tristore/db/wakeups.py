@@ -9,6 +9,7 @@ import psycopg
 from psycopg import AsyncConnection, sql
 
 from tristore.cancellation import obedient
+from tristore.failpoints import skipped
 
 OUTBOX = "tristore_outbox"
 LOG = "tristore_log"
@@ -61,4 +62,5 @@ class Listener:
                 await conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
                 flag.set()  # what happened before LISTEN took hold
             async for notice in conn.notifies():
-                self._flags[notice.channel].set()
+                if not skipped("wakeups.notice"):
+                    self._flags[notice.channel].set()

@@ -21,6 +21,7 @@ from tristore.events.schema_shape import (
     declared,
     kinds,
     shapes,
+    unevaluated,
 )
 from tristore.events.schema_side import Side, same, text
 
@@ -145,9 +146,16 @@ class Inclusion:
             for name, sub in mapped(asked, "dependentSchemas").items():
                 if self._sends(shape, name):
                     yield from self._refusals(shape, sub)
-        for kind, keyword in (("object", "unevaluatedProperties"), ("array", "unevaluatedItems")):
-            if kind == shape.kind and composed(asked) and asked.get(keyword, True) is not True:
-                yield self._gap(shape, keyword, None, asked[keyword])
+        yield from self._unevaluated(shape, asked)
+
+    def _unevaluated(self, shape: Shape, asked: Part) -> Iterator[Gap]:
+        closing = unevaluated(self._reader.root, asked)
+        if closing is not None and shape.kind == "object":
+            yield from self._members(shape, closing)
+            return
+        keyword = {"object": "unevaluatedProperties", "array": "unevaluatedItems"}.get(shape.kind)
+        if keyword in asked and composed(asked) and asked[keyword] is not True:
+            yield self._gap(shape, keyword, None, asked[keyword])
 
     def _has(self, shape: Shape, asked: Part, *keywords: str) -> bool:
         """Some part of the shape says just the same with these keywords."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from tristore.events.schema_document import (
-    SAME_LISTS,
+    OBJECT_SINGLE,
     SAME_MAPS,
     SAME_SINGLE,
     Node,
@@ -130,7 +130,34 @@ def additional(part: Part) -> tuple[Node, bool]:
 
 
 def composed(part: Part) -> bool:
-    return any(keyword in part for keyword in (*SAME_LISTS, *SAME_SINGLE, *SAME_MAPS, "$ref"))
+    return any(keyword in part for keyword in (*_CHOICES, "allOf", "$ref"))
+
+
+_CHOICES = ("anyOf", "oneOf", *SAME_SINGLE, *SAME_MAPS)
+
+
+def unevaluated(root: Node, node: Part) -> Part | None:
+    """`unevaluatedProperties` of a composed schema, said with `additionalProperties`; None where
+    it is not there, or where a choice decides what has been evaluated."""
+    if "unevaluatedProperties" not in node or not composed(node) or not _choiceless(root, node):
+        return None
+    rest = {key: value for key, value in node.items() if key != "unevaluatedProperties"}
+    parts = [part for _, parts, _ in _expand(root, rest, 0) for part in parts]
+    if any(key in part for part in parts for key in OBJECT_SINGLE if key != "propertyNames"):
+        return {}  # everything has been evaluated by one of these
+    named = {name: True for part in parts for name in mapped(part, "properties")}
+    patterned = {text: True for part in parts for text in mapped(part, "patternProperties")}
+    beyond = node["unevaluatedProperties"]
+    return {"properties": named, "patternProperties": patterned, "additionalProperties": beyond}
+
+
+def _choiceless(root: Node, node: Node | None) -> bool:
+    if not isinstance(node, dict):
+        return True
+    if any(keyword in node for keyword in _CHOICES):
+        return False
+    below = [*listed(node, "allOf"), resolve(root, node.get("$ref"))]
+    return all(_choiceless(root, sub) for sub in below)
 
 
 def kinds(node: Part) -> frozenset[str]:
@@ -196,6 +223,8 @@ def _expand(root: Node, node: Node | None, nesting: int) -> list[_Alternative]:
         found = _product(found, [one for choice in choices for one in choice])
     if "oneOf" in node:
         found = _product(found, _one_of(root, listed(node, "oneOf"), nesting + 1))
+    if closing := unevaluated(root, node):
+        found = [(k, (*parts, closing), x) for k, parts, x in found]
     return found
 
 

@@ -69,10 +69,11 @@ class Readiness:
             checks["redis"] = depth if isinstance(depth, str) else OK
         # What a worker does cannot be seen, and is not its fault, while a server is away.
         if isinstance(beat, Pulse) and isinstance(depth, int):
-            checks["ingress"] = self._ingress_state(beat, depth)
-            relay = self._relay_state(beat)
+            relay, ingress = self._relay_state(beat), self._ingress_state(beat, depth)
             # Behind an ingress that stands still the relay rightly holds back.
-            checks["relay"] = relay if checks["ingress"] == OK else OK
+            checks["relay"] = relay if ingress == OK else OK
+            if self._platform.queue is not None:  # without a queue the relay stores by itself
+                checks["ingress"] = ingress
         return checks
 
     def _relay_state(self, beat: Pulse) -> str:

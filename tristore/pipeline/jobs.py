@@ -95,7 +95,8 @@ def _writer(spark: SparkSession, config: PipelineConfig) -> DataStreamWriter:
     table.refuse_foreign(checkpoint)
     table.create(Schema.from_json(events.schema.json()))
     writer = events.writeStream.queryName(EVENTS).option("checkpointLocation", str(folder))
-    return writer.foreachBatch(Sink(table, checkpoint))
+    log.record(config.database_url, checkpoint.finished())
+    return writer.foreachBatch(Sink(table, checkpoint, config.database_url))
 
 
 def _watch(query: StreamingQuery, stop: threading.Event, parent: int) -> None:

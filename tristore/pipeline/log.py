@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _sql = load("tristore.pipeline", "log.sql")
 
+CONSUMER = "tristore.pipeline"
+
 # Spark's names of the types `read_range` selects; all nullable, as Parquet has them from Spark.
 SCHEMA = (
     "id string, type string, source string, occurred_at timestamp, received_at timestamp, "
@@ -73,6 +75,13 @@ def head(database_url: str) -> Head:
     if row is None:
         raise CheckpointMismatch("the log has no head row; run `tristore migrate`")
     return Head(*row)
+
+
+def record(database_url: str, position: Position) -> None:
+    """Told after the table has it, so that it is never ahead of the table."""
+    given = {"consumer": CONSUMER, "sequence": position.sequence, "epoch": position.epoch}
+    with psycopg.connect(database_url) as conn:
+        conn.execute(_sql.record, given)
 
 
 def read(database_url: str, after: int, through: int) -> Iterator["RecordBatch"]:

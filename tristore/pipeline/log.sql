@@ -8,3 +8,9 @@ SELECT id, type, source, occurred_at, received_at, ingress_sequence, payload::te
 FROM bus.workflow_events
 WHERE ingress_sequence > {after} AND ingress_sequence <= {through}
 ORDER BY ingress_sequence
+
+-- name: record
+-- How far the pipeline has come: shown to operators, and never passed by the log's retention.
+INSERT INTO bus.cursors (consumer, sequence, epoch) VALUES (%(consumer)s, %(sequence)s, %(epoch)s)
+ON CONFLICT (consumer) DO UPDATE
+SET sequence = excluded.sequence, epoch = excluded.epoch, updated_at = clock_timestamp()

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 
 from tristore.errors import TristoreError
 from tristore.failpoints import failpoint
+from tristore.pipeline import log
 from tristore.pipeline.checkpoint import Checkpoint, Span
 from tristore.pipeline.datafiles import DataFile, describe
 from tristore.pipeline.table import Batch, Table
@@ -16,18 +17,22 @@ from tristore.pipeline.table import Batch, Table
 class Sink:
     table: Table
     checkpoint: Checkpoint
+    database_url: str
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         span = self.checkpoint.span(batch_id)
         batch = Batch(self.checkpoint.app_id, batch_id, span)
-        if len(span) == 0 or self.table.has(batch):
-            return
+        if len(span) and not self.table.has(batch):
+            self._write(frame, batch)
+        log.record(self.database_url, log.Position(span.epoch, span.through))
+
+    def _write(self, frame: DataFrame, batch: Batch) -> None:
         failpoint("pipeline.before_write")
-        folder = self._folder(batch_id)
+        folder = self._folder(batch.batch_id)
         frame.write.mode("errorifexists").partitionBy("day").parquet(str(folder))
         failpoint("pipeline.after_parquet")
         files = describe(self.table.folder, folder, self.table.schema())
-        _refuse_other_rows(files, span)
+        _refuse_other_rows(files, batch.span)
         self.table.append(batch, files)
         failpoint("pipeline.after_delta_commit")
 
