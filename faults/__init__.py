@@ -1,1 +1,1 @@
-"""The fault matrix of the bus: what is broken on purpose, and the ledger that must still balance."""
+"""The fault matrix of the bus: what breaks on purpose, and the ledger that must balance."""

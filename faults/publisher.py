@@ -26,7 +26,8 @@ def read_book(book: Path) -> tuple[Ledger, Ledger]:
     """What was confirmed, and what was tried without an answer."""
     confirmed: Ledger = {}
     tried: Ledger = {}
-    for line in book.read_text("utf-8").splitlines() if book.exists() else []:
+    whole, _, _ = book.read_text("utf-8").rpartition("\n") if book.exists() else ("", "", "")
+    for line in whole.splitlines():
         outcome, events = json.loads(line)
         (confirmed if outcome == "ok" else tried).update(events)
     return confirmed, {key: tried[key] for key in tried.keys() - confirmed.keys()}

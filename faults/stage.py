@@ -92,6 +92,9 @@ class Stage:
     def value(self, query: str, *params: Any) -> Any:
         return value(self.url, query, *params)
 
+    def wait_for(self, query: str, wanted: object) -> None:
+        wait_until(lambda: self.value(query) == wanted)
+
     def rows(self, query: str, *params: Any) -> list[dict[str, Any]]:
         return rows(self.url, query, *params)
 
@@ -107,7 +110,7 @@ class Stage:
         """Every event of the ledger once, nothing else, and no good event refused."""
         check_ledger(self.url, ledger)
         refused = self.rows("SELECT event_id, reason FROM bus.dead_letters")
-        assert len(refused) == letters, refused
+        assert len(refused) == letters, refused[:3]
 
 
 def _answers(url: str) -> bool:

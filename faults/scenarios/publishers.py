@@ -52,18 +52,22 @@ def killed_by_chance(stage: Stage) -> Outcome:
     ledger: Ledger = {}
     with stage.part("work", BUS):
         for kill in range(stage.faults):
-            book = stage.folder / f"book-chance-{kill}"
-            enough = stage.chance.randint(20, 400)
-            with stage.program("faults.publisher", str(book), "1000000") as publisher:
-                wait_until(lambda book=book, enough=enough: len(read_book(book)[0]) > enough)
-                publisher.kill()
-            confirmed, unknown = read_book(book)
+            confirmed, unknown = _publish_and_kill(stage, kill)
             there = {row["event_id"] for row in stage.rows(_IN_OUTBOX, list(unknown))}
             assert there in (set(), set(unknown))
             ledger |= confirmed | unknown if there else confirmed
         stage.settle()
     stage.check(ledger)
     return Outcome(len(ledger), stage.faults)
+
+
+def _publish_and_kill(stage: Stage, kill: int) -> tuple[Ledger, Ledger]:
+    book = stage.folder / f"book-by-chance-{kill}"
+    enough = stage.chance.randint(20, 400)
+    with stage.program("faults.publisher", str(book), "1000000") as publisher:
+        wait_until(lambda: len(read_book(book)[0]) > enough)
+        publisher.kill()
+    return read_book(book)
 
 
 def answer_to_commit_lost(stage: Stage) -> Outcome:

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Iterable
-from types import TracebackType
 
 import psycopg
 from psycopg import AsyncConnection, sql
 
+from tristore.background import Background
 from tristore.cancellation import obedient
 from tristore.failpoints import skipped
 
@@ -18,24 +18,12 @@ SCHEMAS = "tristore_schemas"
 _log = logging.getLogger(__name__)
 
 
-class Listener:
+class Listener(Background):
     """Listens on one connection for one waiter per channel; reconnects by itself."""
 
     def __init__(self, database_url: str, channels: Iterable[str]) -> None:
         self._database_url = database_url
         self._flags = {channel: asyncio.Event() for channel in channels}
-        self._task: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> "Listener":
-        self._task = asyncio.create_task(self._run(), name="listener")
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
 
     async def wait(self, channel: str, seconds: float) -> None:
         """Returns at the next wake-up, or after `seconds`."""
@@ -46,7 +34,7 @@ class Listener:
             pass
         flag.clear()
 
-    async def _run(self) -> None:
+    async def _work(self) -> None:
         while True:
             try:
                 await obedient(self._listen())

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tristore.events.schema_document import Node, pointer
-from tristore.events.schema_inclusion import Gap, Inclusion, TooComplex
+from tristore.events.schema_gap import Gap, TooComplex
+from tristore.events.schema_inclusion import Inclusion
 from tristore.events.schema_shape import Shape, shapes
 from tristore.events.schema_side import Side, text
 
 Mode = Literal["backward", "forward", "full", "none"]
 Direction = Literal["backward", "forward"]
+MAX_CHANGES = 100
 _MAX_PROBES = 60
 
 
@@ -82,7 +84,10 @@ def _breaks(direction: Direction, writer: Side, reader: Side) -> list[Change]:
         gaps = Inclusion(writer, reader).gaps()
     except TooComplex:
         return [Change("", "too intricate to compare; it may break", direction, certain=False)]
-    return [_change(direction, gap, writer, reader) for gap in gaps]
+    found = [_change(direction, gap, writer, reader) for gap in gaps[:MAX_CHANGES]]
+    if more := len(gaps) - len(found):
+        found.append(Change("", f"and {more} more; they may break", direction, certain=False))
+    return found
 
 
 def _change(direction: Direction, gap: Gap, writer: Side, reader: Side) -> Change:

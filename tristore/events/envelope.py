@@ -1,6 +1,7 @@
 """The envelope: the one shape every event has, checked with every violation listed."""
 
 import hashlib
+import json
 import os
 import re
 import time
@@ -105,8 +106,10 @@ class Event(BaseModel):
         given = {"id": new_id(), "occurredAt": now_text(), "type": type, "source": source}
         given |= {"payload": payload} | {k: v for k, v in fields.items() if v is not None}
         try:
-            return cls.parse(strictjson.loads(orjson.dumps(given, option=orjson.OPT_UTC_Z)))
-        except (strictjson.StrictJsonError, TypeError) as error:
+            # Not orjson: it writes NaN as null, which nobody would notice.
+            text = json.dumps(given, allow_nan=False, ensure_ascii=False, default=time_text)
+            return cls.parse(strictjson.loads(text.encode()))
+        except (strictjson.StrictJsonError, TypeError, ValueError, AttributeError) as error:
             raise InvalidEvent("envelope_invalid", [Violation("", str(error))]) from None
 
     def to_json(self) -> dict[str, Any]:

@@ -6,10 +6,12 @@ gaps" can be relied on and a gap needs a witness.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
+from tristore.events.schema_apart import apart
 from tristore.events.schema_document import Node, listed, mapped
+from tristore.events.schema_gap import Gap, TooComplex, distinct
 from tristore.events.schema_rules import clashes
 from tristore.events.schema_sample import MOST, UNNAMED, Sampler
 from tristore.events.schema_shape import (
@@ -26,22 +28,9 @@ from tristore.events.schema_shape import (
 from tristore.events.schema_side import Side, same, text
 
 _MAX_STEPS = 4_000
+# Members and items of all probes together; what is beyond is reported without an example.
+_MAX_PROBED = 100_000
 ANYTHING = "*"
-
-
-class TooComplex(Exception):
-    """The schemas are too intricate to be compared in reasonable time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A place where the reader may refuse what the writer may send, and values to try."""
-
-    path: tuple[str | int, ...]
-    keyword: str
-    sent: Any
-    asked: Any
-    probes: list[Any] = field(compare=False)
 
 
 class Inclusion:
@@ -51,6 +40,7 @@ class Inclusion:
         self._samples = Sampler(writer)
         self._busy: set[tuple[str, str]] = set()
         self._steps = 0
+        self._probed = 0
 
     def gaps(self) -> list[Gap]:
         """Between whole schemas; payloads are objects, whatever else a schema would allow."""
@@ -71,7 +61,7 @@ class Inclusion:
             for gap in self._of_shape(shape, sent, asked)
         ]
         self._busy.discard(key)
-        return _distinct(found)
+        return distinct(found)
 
     def _of_shape(self, shape: Shape, sent: Node, asked: Node) -> Iterable[Gap]:
         values = shape.values()
@@ -105,32 +95,9 @@ class Inclusion:
         if not choices or not fitting:
             return self._closest(shape, choices)
         others = [choice for n, choice in enumerate(choices) if n != fitting[0]]
-        if all(self._apart(shape, other) for other in others):
+        if all(apart(self._writer, shape, self._reader, other) for other in others):
             return []
         return [self._gap(shape, "oneOf", None, None)]
-
-    def _apart(self, shape: Shape, other: Node) -> bool:
-        """No value of the shape is accepted by the other schema."""
-        if any(same(self._writer, one, self._reader, other) for one in shape.excluded):
-            return True
-        return all(self._differs(shape, one) for one in shapes(self._reader.root, other))
-
-    def _differs(self, shape: Shape, other: Shape) -> bool:
-        if shape.kind != other.kind:
-            return {shape.kind, other.kind} != {"integer", "number"}
-        return shape.kind == "object" and any(
-            not any(self._reader.accepts(other.member(name)[0], value) for value in values)
-            for name in shape.required
-            if (values := self._only_values(shape.member(name)[0])) is not None
-        )
-
-    def _only_values(self, node: Node) -> list[Any] | None:
-        found: list[Any] = []
-        for shape in shapes(self._writer.root, node):
-            if (values := shape.values()) is None:
-                return None
-            found += values
-        return found
 
     def _opaque(self, shape: Shape, asked: Part) -> Iterator[Gap]:
         """Keywords that are only recognised, or fulfilled whichever way they decide."""
@@ -211,19 +178,19 @@ class Inclusion:
         return lists
 
     def _members(self, shape: Shape, asked: Part) -> Iterator[Gap]:
+        bases = self._bases(shape)
         for name in sorted(set(asked.get("required", ())) - shape.required):
-            probes = [v for v in self._objects(shape) if name not in v]
-            yield Gap((name,), "required", False, True, probes)
+            yield Gap((name,), "required", False, True, [v for v in bases if name not in v])
         for name in sorted(shape.names | shape.required | set(mapped(asked, "properties"))):
             if self._sends(shape, name):
                 wanted = both(declared(asked, name) or [additional(asked)[0]])
                 inner = self._between(shape.member(name)[0], wanted)
-                yield from self._inside(inner, name, self._with(shape, name))
+                yield from self._inside(inner, name, _with(bases, name))
         for pattern, sub, wanted in self._patterned(shape, asked):
             yield from self._inside(self._between(sub, wanted), pattern, lambda value: ())
-        yield from self._unnamed(shape, asked)
+        yield from self._unnamed(shape, asked, bases)
 
-    def _unnamed(self, shape: Shape, asked: Part) -> Iterator[Gap]:
+    def _unnamed(self, shape: Shape, asked: Part, bases: list[dict[str, Any]]) -> Iterator[Gap]:
         others, is_open = shape.others()
         wanted = [additional(asked)[0]]
         # What is open to the writer was not sent under a pattern the reader only now has.
@@ -231,11 +198,11 @@ class Inclusion:
         if others is False:
             return
         if both(wanted) is False:
-            probes = list(self._with(shape, UNNAMED)(next(iter(self._samples.of(others)), 1)))
-            yield Gap((), "additionalProperties", True, False, probes)
+            probe = next(iter(self._samples.of(others)), 1)
+            yield Gap((), "additionalProperties", True, False, list(_with(bases, UNNAMED)(probe)))
             return
         inner = self._between(others, both(wanted))
-        yield from self._inside(inner, ANYTHING, self._with(shape, UNNAMED))
+        yield from self._inside(inner, ANYTHING, _with(bases, UNNAMED))
 
     def _patterned(self, shape: Shape, asked: Part) -> Iterator[tuple[str, Node, Node]]:
         """For each pattern of the writer: what it sends, and what the reader may ask of it."""
@@ -251,15 +218,8 @@ class Inclusion:
                     both([*new, *beyond, *([theirs[pattern]] if not beyond else [])]),
                 )
 
-    def _with(self, shape: Shape, name: str) -> Callable[[Any], Iterator[dict[str, Any]]]:
-        def objects(value: Any) -> Iterator[dict[str, Any]]:
-            for base in (self._samples.least_object(shape), self._samples.full_object(shape)):
-                if base is not None:
-                    yield {**base, name: value}
-
-        return objects
-
-    def _objects(self, shape: Shape) -> list[dict[str, Any]]:
+    def _bases(self, shape: Shape) -> list[dict[str, Any]]:
+        """Objects of the shape, to be tried with one property changed."""
         found = [self._samples.least_object(shape), self._samples.full_object(shape)]
         return [value for value in found if value is not None]
 
@@ -267,7 +227,10 @@ class Inclusion:
         self, inner: list[Gap], step: str | int, wrap: Callable[[Any], Iterable[Any]]
     ) -> Iterator[Gap]:
         for gap in inner:
-            probes = [outer for value in gap.probes[:MOST] for outer in wrap(value)]
+            probes = []
+            if self._probed < _MAX_PROBED:
+                probes = [outer for value in gap.probes[:MOST] for outer in wrap(value)]
+                self._probed += sum(map(len, probes))
             yield replace(gap, path=(step, *gap.path), probes=probes)
 
     def _gap(self, shape: Shape, keyword: str, sent: Any, asked: Any) -> Gap:
@@ -282,17 +245,9 @@ _TOGETHER = {
 _KIND = {"contains": "array", "propertyNames": "object"}
 
 
+def _with(bases: list[dict[str, Any]], name: str) -> Callable[[Any], Iterator[dict[str, Any]]]:
+    return lambda value: ({**base, name: value} for base in bases)
+
+
 def _split(kind: str) -> frozenset[str]:
     return frozenset(("integer", "fraction")) if kind == "number" else frozenset((kind,))
-
-
-def _distinct(gaps: list[Gap]) -> list[Gap]:
-    """Two shapes may meet the same gap; their probes go together."""
-    found: dict[str, Gap] = {}
-    for gap in gaps:
-        key = text([gap.path, gap.keyword, gap.sent, gap.asked])
-        if key in found:
-            found[key] = replace(gap, probes=[*found[key].probes, *gap.probes])
-        else:
-            found[key] = gap
-    return list(found.values())

@@ -106,8 +106,8 @@ def shapes(root: Node, node: Node) -> list[Shape]:
 
 def declared(part: Part, name: str) -> list[Node]:
     """What the named and the patterned properties of a part ask of a property."""
-    properties = mapped(part, "properties")
-    found = [properties[name]] if name in properties else []
+    named = part.get("properties", {}).get(name)
+    found = [named] if is_node(named) else []
     patterned = mapped(part, "patternProperties").items()
     return found + [sub for pattern, sub in patterned if matches(pattern, name)]
 

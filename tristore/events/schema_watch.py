@@ -1,12 +1,11 @@
 """Keeps the registry of a running process up to date with what others register."""
 
-import asyncio
 import logging
-from types import TracebackType
 
 import psycopg
 from psycopg_pool import PoolTimeout
 
+from tristore.background import Background
 from tristore.cancellation import obey_cancellation
 from tristore.db.pool import Pool
 from tristore.db.wakeups import SCHEMAS, Listener
@@ -16,7 +15,7 @@ from tristore.events.registry import Registry
 _log = logging.getLogger(__name__)
 
 
-class SchemaWatch:
+class SchemaWatch(Background):
     """Looks at every wake-up and at every poll. It may be behind by that much; whoever must not
     be calls `schema_store.freshen` first."""
 
@@ -27,21 +26,11 @@ class SchemaWatch:
         self._registry = registry
         self._listener = listener
         self._poll_seconds = poll_seconds
-        self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> "SchemaWatch":
+    async def _begin(self) -> None:
         await self._look()
-        self._task = asyncio.create_task(self._run(), name="schema-watch")
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _run(self) -> None:
+    async def _work(self) -> None:
         while True:
             await self._listener.wait(SCHEMAS, self._poll_seconds)
             await self._look()

@@ -8,7 +8,6 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator
-from types import TracebackType
 
 import orjson
 import psycopg
@@ -17,6 +16,7 @@ from psycopg.adapt import Loader
 from psycopg.rows import class_row
 from psycopg_pool import PoolTimeout
 
+from tristore.background import Background
 from tristore.cancellation import obey_cancellation
 from tristore.db.pool import Pool
 from tristore.db.queries import load
@@ -37,7 +37,7 @@ _POSITION_SECONDS = 2.0
 _RETRY_SECONDS = 0.5
 
 
-class Tail:
+class Tail(Background):
     def __init__(self, pool: Pool, listener: Listener, poll_seconds: float) -> None:
         self._pool = pool
         self._listener = listener
@@ -46,7 +46,6 @@ class Tail:
         self._recent = _Recent()
         self._audience = Audience()
         self._told_at = 0.0
-        self._task: asyncio.Task[None] | None = None
 
     @property
     def last(self) -> int:
@@ -56,17 +55,8 @@ class Tail:
     def readers(self) -> int:
         return len(self._audience)
 
-    async def __aenter__(self) -> "Tail":
+    async def _begin(self) -> None:
         self._head = await self._ask_head()
-        self._task = asyncio.create_task(self._follow(), name="tail")
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
 
     async def position(self, since: int | None) -> int:
         """Where a new reader starts; refuses one the log cannot serve."""
@@ -95,7 +85,7 @@ class Tail:
                     page = await self._page(reader.position)
                 except (psycopg.Error, PoolTimeout):
                     obey_cancellation()
-                    await asyncio.sleep(_RETRY_SECONDS)  # late, never wrong; `_follow` reports it
+                    await asyncio.sleep(_RETRY_SECONDS)  # late, never wrong; `_work` reports it
                     continue
                 if page:
                     reader.position = page[-1].sequence
@@ -125,7 +115,7 @@ class Tail:
         async with self._pool.connection() as conn:
             return await log.head(conn)
 
-    async def _follow(self) -> None:
+    async def _work(self) -> None:
         while True:
             try:
                 grown = await self._read_on()

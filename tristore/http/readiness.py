@@ -5,9 +5,9 @@ import asyncio
 import time
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
+from tristore.background import Background
 from tristore.errors import TristoreError
 from tristore.events.queue import EventQueue
 from tristore.events.vitals import Pulse, pulse
@@ -31,31 +31,19 @@ class Look:
         return all(state == OK for state in self.checks.values())
 
 
-class Readiness:
+class Readiness(Background):
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
         self._relay = Stillness()
         self._ingress = Stillness()
         self._latest = Look(time.monotonic(), {"api": "starting"})
-        self._task: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> "Readiness":
-        self._task = asyncio.create_task(self._keep_looking(), name="readiness")
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
 
     def latest(self) -> Look:
         if time.monotonic() - self._latest.at > STALE_SECONDS:
             return Look(self._latest.at, {**self._latest.checks, "api": "is not looking any more"})
         return self._latest
 
-    async def _keep_looking(self) -> None:
+    async def _work(self) -> None:
         while True:
             self._latest = Look(time.monotonic(), await self._look())
             await asyncio.sleep(LOOK_SECONDS)

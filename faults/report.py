@@ -1,0 +1,33 @@
+"""The report of a long run, for people."""
+
+from faults.tally import Count, Tally
+
+HEAD = """# Faults
+
+Written by `make faults`, seed {seed}. Each run commits events, breaks something on purpose, lets it
+heal, and then compares the log with a ledger of what was acknowledged: each event once, in one
+order without gaps, nothing else. `docs/faults.md` says what each fault is and how it was shown
+that its check can fail.
+
+| fault | runs | events | injected faults | violations | seconds |
+|---|---:|---:|---:|---:|---:|
+"""
+CLEAN = """
+No violation in {faults:,} injected faults. That bounds the rate of failure near 3 in {faults:,} per
+fault (0 of n leaves 3/n at 95 %); it does not show that it is zero.
+"""
+
+
+def page(tally: Tally) -> str:
+    total = tally.total()
+    lines = [_row(name, count) for name, count in tally.counts.items() if count.runs]
+    text = HEAD.format(seed=tally.seed) + "\n".join([*lines, _row("all", total)]) + "\n"
+    if total.violations:
+        found = "\n".join(f"- {violation}" for violation in total.violations)
+        return f"{text}\nViolations, each with the words that play it again:\n\n{found}\n"
+    return text + (CLEAN.format(faults=total.faults) if total.faults else "")
+
+
+def _row(name: str, count: Count) -> str:
+    figures = [count.runs, count.events, count.faults, len(count.violations), round(count.seconds)]
+    return f"| {name} | " + " | ".join(f"{figure:,}" for figure in figures) + " |"

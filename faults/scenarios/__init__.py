@@ -1,0 +1,64 @@
+"""Every scenario, by the fault of the matrix that it plays."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from faults.scenarios import (
+    batches,
+    databases,
+    letters,
+    poison,
+    publishers,
+    queues,
+    readers,
+    relays,
+    workers,
+)
+from faults.stage import Outcome, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    fault: str
+    title: str
+    play: Callable[[Stage], Outcome]
+
+
+def _at(fault: str, title: str, play: Callable[..., Outcome], points: list[str]) -> list[Scenario]:
+    return [Scenario(fault, f"{title} {p}", partial(play, point=p)) for p in points]
+
+
+SCENARIOS = [
+    *_at(
+        "F1",
+        "publisher killed",
+        publishers.killed_around_commit,
+        ["before_commit", "after_commit"],
+    ),
+    Scenario("F1", "publisher killed by chance", publishers.killed_by_chance),
+    Scenario("F2", "answer to COMMIT lost", publishers.answer_to_commit_lost),
+    *_at("F3", "relay killed", relays.killed, relays.POINTS),
+    Scenario("F4", "relay late, sending", relays.late_and_sending),
+    Scenario("F4", "relay late, giving back", relays.late_and_giving_back),
+    *_at("F5", "worker killed", workers.killed, workers.POINTS),
+    Scenario("F6", "event that kills its worker", poison.fed),
+    Scenario("F6", "workers killed by chance", poison.suspected),
+    *_at("F7", "worker stopped", workers.stopped, workers.POINTS),
+    Scenario("F8", "worker too busy for its locks", workers.busy),
+    Scenario("F9", "Redis emptied", queues.emptied),
+    Scenario("F10", "Redis away", queues.away),
+    Scenario("F11", "Redis full", queues.full),
+    Scenario("F12", "Redis may evict", queues.may_evict),
+    Scenario("F14", "Redis stalls and hangs up", queues.stalled),
+    Scenario("F15", "Postgres falls over", databases.fallen_over),
+    Scenario("F17", "backends terminated", databases.backends_terminated),
+    Scenario("F18", "stranger's open transaction", databases.held_by_a_stranger),
+    Scenario("F19", "many writers, one tail", batches.written_by_many),
+    Scenario("F22", "readers come in a burst", readers.come_in_a_burst),
+    Scenario("F24", "wake-ups lost", readers.hear_nothing),
+    Scenario("F26", "same event from 16 publishers", publishers.same_event_at_once),
+    Scenario("F28", "log cut under a reader", readers.sleep_through_retention),
+    Scenario("F37", "bad events among good ones", batches.with_a_bad_one),
+    Scenario("F38", "dead letters locked", letters.locked),
+]
