@@ -102,6 +102,12 @@ class Stage:
         """Commits events to the outbox, as a store does."""
         return asyncio.run(commit_events(self.url, count or self.events))
 
+    def last_words(self, lines: int = 5) -> str:
+        """The end of what each process has said."""
+        logs = sorted(self.folder.glob("process-*.log"))
+        ends = [(log.name, log.read_text(errors="replace").splitlines()[-lines:]) for log in logs]
+        return "\n".join(f"{name}: {line[:500]}" for name, end in ends for line in end)
+
     def settle(self, seconds: float = 60) -> None:
         """Waits until nothing is in flight."""
         wait_until(lambda: self.value(_OPEN) == 0, seconds)

@@ -1,5 +1,6 @@
 """Every scenario, by the fault of the matrix that it plays."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -22,11 +23,18 @@ from faults.stage import Outcome, Stage
 class Scenario:
     fault: str
     title: str
-    play: Callable[[Stage], Outcome]
+    plot: Callable[[Stage], Outcome]
+
+    def play(self, stage: Stage) -> Outcome:
+        try:
+            return self.plot(stage)
+        except BaseException:
+            print(stage.last_words(), file=sys.stderr)
+            raise
 
 
-def _at(fault: str, title: str, play: Callable[..., Outcome], points: list[str]) -> list[Scenario]:
-    return [Scenario(fault, f"{title} {p}", partial(play, point=p)) for p in points]
+def _at(fault: str, title: str, plot: Callable[..., Outcome], points: list[str]) -> list[Scenario]:
+    return [Scenario(fault, f"{title} {p}", partial(plot, point=p)) for p in points]
 
 
 SCENARIOS = [

@@ -8,6 +8,7 @@ from contextlib import suppress
 import psycopg
 from psycopg_pool import PoolTimeout
 
+from faults.process import Process
 from faults.stage import BUS, Outcome, Stage
 from tests.support.database import log_count
 from tests.support.publishing import Ledger, digest
@@ -31,7 +32,7 @@ def fallen_over(stage: Stage) -> Outcome:
     """F15. Stopped without warning and started again, several times, while a store publishes and
     a subscriber reads: nothing acknowledged is lost, and every part heals by itself."""
     with stage.own_postgres() as (there, server), there.part("work", BUS) as bus:
-        ledger, seen = asyncio.run(_publish_and_read(there, server))
+        ledger, seen = asyncio.run(_publish_and_read(there, server, bus))
         there.settle()
         assert bus.poll() is None
         there.check(ledger)
@@ -39,7 +40,9 @@ def fallen_over(stage: Stage) -> Outcome:
     return Outcome(len(ledger), stage.faults)
 
 
-async def _publish_and_read(stage: Stage, server: EmbeddedPostgres) -> tuple[Ledger, list[int]]:
+async def _publish_and_read(
+    stage: Stage, server: EmbeddedPostgres, bus: Process
+) -> tuple[Ledger, list[int]]:
     ledger: Ledger = {}
     seen: list[int] = []
     over = asyncio.Event()
@@ -49,7 +52,7 @@ async def _publish_and_read(stage: Stage, server: EmbeddedPostgres) -> tuple[Led
         for fall in range(1, stage.faults + 1):
             while len(ledger) < fall * stage.events / (stage.faults + 1):
                 await asyncio.sleep(0.01)
-            await asyncio.to_thread(_fall_over, server)
+            await asyncio.to_thread(_fall_over, server, bus)
         while len(ledger) < stage.events:
             await asyncio.sleep(0.01)
         over.set()
@@ -85,10 +88,12 @@ async def _read(settings: Settings, seen: list[int]) -> None:
             seen.append(event.ingress_sequence)
 
 
-def _fall_over(server: EmbeddedPostgres) -> None:
+def _fall_over(server: EmbeddedPostgres, bus: Process) -> None:
+    """Stays down, the first time, until the bus has noticed; later it is back at once."""
     assert server.pid is not None
     os.kill(server.pid, signal.SIGQUIT)
     wait_until(lambda: server.poll() is not None)
+    wait_until(lambda: bus.says("bus away") or bus.poll() is not None)
     server.start()
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tristore.events.schema_document import Node, pointer
 from tristore.events.schema_gap import Gap, TooComplex
 from tristore.events.schema_inclusion import Inclusion
-from tristore.events.schema_shape import Shape, shapes
+from tristore.events.schema_shape import Shape
 from tristore.events.schema_side import Side, text
 
 Mode = Literal["backward", "forward", "full", "none"]
@@ -181,5 +181,5 @@ def _harmless(before: Side, after: Side) -> list[Change]:
 
 def _object(side: Side, node: Node) -> Shape | None:
     """The one shape its objects have; which of several shapes belong together is not known."""
-    found = [shape for shape in shapes(side.root, node) if shape.kind == "object"]
+    found = [shape for shape in side.shapes(node) if shape.kind == "object"]
     return found[0] if len(found) == 1 else None

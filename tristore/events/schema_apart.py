@@ -3,15 +3,15 @@
 from typing import Any
 
 from tristore.events.schema_document import Node
-from tristore.events.schema_shape import Shape, shapes
+from tristore.events.schema_shape import Shape
 from tristore.events.schema_side import Side, same
 
 
 def apart(writer: Side, shape: Shape, reader: Side, other: Node) -> bool:
     """No value of the writer's shape is accepted by the reader's other schema; False if unsure."""
-    if any(same(writer, one, reader, other) for one in shape.excluded):
+    if all(_differs(writer, shape, reader, one) for one in reader.shapes(other)):
         return True
-    return all(_differs(writer, shape, reader, one) for one in shapes(reader.root, other))
+    return any(same(writer, one, reader, other) for one in shape.excluded)
 
 
 def _differs(writer: Side, shape: Shape, reader: Side, other: Shape) -> bool:
@@ -27,7 +27,7 @@ def _differs(writer: Side, shape: Shape, reader: Side, other: Shape) -> bool:
 
 def _only_values(side: Side, node: Node) -> list[Any] | None:
     found: list[Any] = []
-    for shape in shapes(side.root, node):
+    for shape in side.shapes(node):
         if (values := shape.values()) is None:
             return None
         found += values

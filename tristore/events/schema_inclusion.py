@@ -22,7 +22,6 @@ from tristore.events.schema_shape import (
     composed,
     declared,
     kinds,
-    shapes,
     unevaluated,
 )
 from tristore.events.schema_side import Side, same, text
@@ -30,6 +29,7 @@ from tristore.events.schema_side import Side, same, text
 _MAX_STEPS = 4_000
 # Members and items of all probes together; what is beyond is reported without an example.
 _MAX_PROBED = 100_000
+_MAX_ITEMS = 500
 ANYTHING = "*"
 
 
@@ -56,7 +56,7 @@ class Inclusion:
         self._busy.add(key)
         found = [
             gap
-            for shape in shapes(self._writer.root, sent)
+            for shape in self._writer.shapes(sent)
             if only in (None, shape.kind)
             for gap in self._of_shape(shape, sent, asked)
         ]
@@ -84,20 +84,21 @@ class Inclusion:
         return found
 
     def _any_of(self, shape: Shape, asked: Part) -> list[Gap]:
-        return self._closest(shape, listed(asked, "anyOf"))
+        return self._closest(shape, self._near(shape, listed(asked, "anyOf")))
+
+    def _one_of(self, shape: Shape, asked: Part) -> list[Gap]:
+        near = self._near(shape, listed(asked, "oneOf"))
+        if len(near) > 1 and any(not self._refusals(shape, choice) for choice in near):
+            return [self._gap(shape, "oneOf", None, None)]
+        return self._closest(shape, near)
+
+    def _near(self, shape: Shape, choices: list[Node]) -> list[Node]:
+        """The choices that may accept a value of the shape; all, where none may."""
+        near = [c for c in choices if not apart(self._writer, shape, self._reader, c)]
+        return near or choices
 
     def _closest(self, shape: Shape, choices: list[Node]) -> list[Gap]:
         return min((self._refusals(shape, choice) for choice in choices), key=len, default=[])
-
-    def _one_of(self, shape: Shape, asked: Part) -> list[Gap]:
-        choices = listed(asked, "oneOf")
-        fitting = [n for n, choice in enumerate(choices) if not self._refusals(shape, choice)]
-        if not choices or not fitting:
-            return self._closest(shape, choices)
-        others = [choice for n, choice in enumerate(choices) if n != fitting[0]]
-        if all(apart(self._writer, shape, self._reader, other) for other in others):
-            return []
-        return [self._gap(shape, "oneOf", None, None)]
 
     def _opaque(self, shape: Shape, asked: Part) -> Iterator[Gap]:
         """Keywords that are only recognised, or fulfilled whichever way they decide."""
@@ -161,21 +162,23 @@ class Inclusion:
     def _items(self, shape: Shape, asked: Part) -> Iterator[Gap]:
         reader = Shape("array", (asked,))
         last = max(shape.positions, reader.positions)
+        base = self._base_list(shape, max(last + 1, shape.most("minItems")))
         for index in range(last + 1):
             if shape.longest is None or index < shape.longest:
                 step: str | int = index if index < last else ANYTHING
                 inner = self._between(shape.item(index), reader.item(index))
-                yield from self._inside(inner, step, self._at(shape, index))
+                yield from self._inside(inner, step, _at(base, index, shape.most("minItems")))
 
-    def _at(self, shape: Shape, index: int) -> Callable[[Any], Iterator[list[Any]]]:
-        def lists(value: Any) -> Iterator[list[Any]]:
-            length = max(index + 1, shape.most("minItems"))
-            rows = [self._samples.of(shape.item(n), 1) for n in range(length)]
-            rows[index] = [value]
-            if all(rows):
-                yield [row[n % len(row)] for n, row in enumerate(rows)]
-
-        return lists
+    def _base_list(self, shape: Shape, length: int) -> list[Any]:
+        """Items of the shape, to be tried with one of them changed; fewer where one is unknown."""
+        found: list[Any] = []
+        for index in range(min(length, _MAX_ITEMS)):
+            values = self._samples.of(shape.item(index), 1)
+            if not values:
+                break
+            # Not all alike, because they may have to differ.
+            found.append(values[index % len(values)])
+        return found
 
     def _members(self, shape: Shape, asked: Part) -> Iterator[Gap]:
         bases = self._bases(shape)
@@ -247,6 +250,15 @@ _KIND = {"contains": "array", "propertyNames": "object"}
 
 def _with(bases: list[dict[str, Any]], name: str) -> Callable[[Any], Iterator[dict[str, Any]]]:
     return lambda value: ({**base, name: value} for base in bases)
+
+
+def _at(base: list[Any], index: int, least: int) -> Callable[[Any], Iterator[list[Any]]]:
+    def lists(value: Any) -> Iterator[list[Any]]:
+        found = [*base[:index], value, *base[index + 1 : least]]
+        if len(found) >= max(index + 1, least):
+            yield found
+
+    return lists
 
 
 def _split(kind: str) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tristore.events import pattern
 from tristore.events.schema_document import Node
-from tristore.events.schema_shape import Shape, shapes
+from tristore.events.schema_shape import Shape
 from tristore.events.schema_side import Side, text
 
 MOST = 16
@@ -49,7 +49,7 @@ class Sampler:
         """Accepted values, the plainest first; empty where none was found."""
         key = f"{depth} {text(node)}"
         if key not in self._known:
-            each = [self.of_shape(shape, (), depth) for shape in shapes(self._side.root, node)]
+            each = [self.of_shape(shape, (), depth) for shape in self._side.shapes(node)]
             # One of each shape first, so that a few values show them all.
             mixed = [v for row in itertools.zip_longest(*each, fillvalue=_NONE) for v in row]
             self._known[key] = self.accepted(node, mixed)

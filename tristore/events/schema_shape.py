@@ -26,7 +26,7 @@ Part = dict[str, Any]
 
 _NUMBERS = frozenset(("integer", "fraction"))
 KINDS = frozenset(("null", "boolean", "object", "array", "string")) | _NUMBERS
-_MAX_SHAPES = 64
+_MAX_SHAPES = 256
 _MAX_NESTING = 60
 
 

@@ -15,6 +15,7 @@ from tristore.events.schema_document import (
     rewritten,
 )
 from tristore.events.schema_engine import compile_schema
+from tristore.events.schema_shape import Shape, shapes
 
 _UNORDERED = ("required", "enum", "type")
 
@@ -25,6 +26,8 @@ class Side:
         self.validator = compile_schema(root)
         self._moved = rewritten(root, _moved)
         self._compiled: dict[str, Draft202012Validator] = {}
+        # By identity, with the node itself, so that no other can take its identity.
+        self._shapes: dict[int, tuple[Node, list[Shape]]] = {}
 
     def accepts(self, node: Node, value: object) -> bool:
         """Whether a part of the schema accepts a value, by the engine's own word."""
@@ -35,6 +38,11 @@ class Side:
             part = {"allOf": [rewritten(node, _moved)], "$defs": {"whole": self._moved}}
             self._compiled[key] = compile_schema(part)
         return self._compiled[key].is_valid(value)
+
+    def shapes(self, node: Node) -> list[Shape]:
+        if id(node) not in self._shapes:
+            self._shapes[id(node)] = (node, shapes(self.root, node))
+        return self._shapes[id(node)][1]
 
     def resolve(self, ref: object) -> Node:
         target = resolve(self.root, ref)
