@@ -8,21 +8,21 @@ if TYPE_CHECKING:
     from tristore.errors import InvalidEvent as InvalidEvent
     from tristore.errors import TristoreError as TristoreError
     from tristore.errors import Unsent as Unsent
-    from tristore.events.blocking import BlockingPublisher as BlockingPublisher
     from tristore.events.envelope import Event as Event
-    from tristore.events.publisher import Publisher as Publisher
-    from tristore.events.subscriber import Subscriber as Subscriber
+    from tristore.events.sdk.blocking import BlockingPublisher as BlockingPublisher
+    from tristore.events.sdk.publisher import Publisher as Publisher
+    from tristore.events.sdk.subscriber import Subscriber as Subscriber
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for: a program that wants the version loads no client.
 _HOMES = {
-    "BlockingPublisher": "tristore.events.blocking",
+    "BlockingPublisher": "tristore.events.sdk.blocking",
     "BufferFull": "tristore.errors",
     "Event": "tristore.events.envelope",
     "InvalidEvent": "tristore.errors",
-    "Publisher": "tristore.events.publisher",
-    "Subscriber": "tristore.events.subscriber",
+    "Publisher": "tristore.events.sdk.publisher",
+    "Subscriber": "tristore.events.sdk.subscriber",
     "TristoreError": "tristore.errors",
     "Unsent": "tristore.errors",
 }

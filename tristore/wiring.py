@@ -12,13 +12,13 @@ from tristore.errors import StartRefused, Unavailable
 from tristore.events.consumer import QueueConsumer
 from tristore.events.ingress import EventIngressWorker
 from tristore.events.inline import InlineTransport, Transport
-from tristore.events.live import LiveFeed
+from tristore.events.live.live import LiveFeed
+from tristore.events.live.tail import Tail
 from tristore.events.microbatches import MicroBatches
 from tristore.events.queue import EventQueue
 from tristore.events.registry import Registry
 from tristore.events.relay import Relay
 from tristore.events.schema_watch import SchemaWatch
-from tristore.events.tail import Tail
 from tristore.tokens import Tokens
 
 

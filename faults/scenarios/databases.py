@@ -17,7 +17,7 @@ from tristore.config import Settings
 from tristore.db.pool import make_pool
 from tristore.events import outbox
 from tristore.events.envelope import Event
-from tristore.events.subscriber import Subscriber
+from tristore.events.sdk.subscriber import Subscriber
 from tristore.local.postgres import EmbeddedPostgres
 
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)

@@ -26,6 +26,7 @@ def fed(stage: Stage) -> Outcome:
         with stage.part("work", "ingress", FAILPOINTS=DEADLY) as worker:
             if _dies(stage, worker):
                 deaths += 1
+                assert deaths <= 3
                 continue
             wait_until(lambda: log_count(stage.url) == HARMLESS)
     assert deaths == 3

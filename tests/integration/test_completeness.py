@@ -13,7 +13,7 @@ from tests.support.waiting import until
 from tristore.config import Settings
 from tristore.db.pool import make_pool
 from tristore.errors import InvalidQuery
-from tristore.events import completeness
+from tristore.events.admin import completeness
 from tristore.wiring import open_relay
 
 

@@ -68,7 +68,7 @@ async def test_redis_stopped_and_started_while_publishing_loses_and_doubles_noth
     away: Settings, own_redis: EmbeddedRedis, caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger: Ledger = {}
-    caplog.set_level(logging.WARNING, "tristore.events.delivery")
+    caplog.set_level(logging.WARNING, "tristore.events.sdk.delivery")
     await asyncio.to_thread(own_redis.start)
     with part(away, "work", "ingress"):
         async with Publisher("s", settings=away) as publisher:
@@ -81,7 +81,7 @@ async def test_redis_stopped_and_started_while_publishing_loses_and_doubles_noth
             await publisher.flush()
             assert publisher.counters.outages == 1
         await all_stored(away, ledger)
-    said = [r for r in caplog.records if r.name == "tristore.events.delivery"]
+    said = [r for r in caplog.records if r.name == "tristore.events.sdk.delivery"]
     assert [r.message for r in said] == [
         "bus away, events wait in the buffer",
         "bus back, sending the buffer",
@@ -236,7 +236,7 @@ async def test_a_disk_that_takes_nothing_is_told_to_the_caller(
         if method == "append":
             await publish(publisher, ledger, 0, 1)
         with monkeypatch.context() as patched:
-            patched.setattr(f"tristore.events.spool.Spool.{method}", full)
+            patched.setattr(f"tristore.events.sdk.spool.Spool.{method}", full)
             with pytest.raises(BufferFull, match="No space left"):
                 await publisher.publish(KIND, {"n": 1}, id="refused")
         await publish(publisher, ledger, 2, 5)

@@ -11,11 +11,11 @@ import pytest
 from tests.support.history import fill, made, store
 from tristore.db.pool import Connection, make_pool
 from tristore.errors import CursorStale, InvalidQuery
-from tristore.events import search, search_plan
+from tristore.events.admin import search, search_plan
+from tristore.events.admin.jsonpath import JsonPath
+from tristore.events.admin.listing import Pattern
+from tristore.events.admin.search_plan import Filter
 from tristore.events.envelope import Event
-from tristore.events.jsonpath import JsonPath
-from tristore.events.listing import Pattern
-from tristore.events.search_plan import Filter
 
 NOW = datetime.now(UTC)
 TYPES = ["a.b.c", "a.b.d", "a.bb.c", "a.c.c", "b.b.c"]

@@ -13,8 +13,8 @@ from tristore.config import Settings
 from tristore.db.pool import make_pool
 from tristore.db.wakeups import LOG, Listener
 from tristore.errors import PositionAhead, PositionGone
-from tristore.events.audience import Reader
-from tristore.events.tail import Tail
+from tristore.events.live.audience import Reader
+from tristore.events.live.tail import Tail
 from tristore.events.type_filter import TypeFilter
 
 

@@ -3,8 +3,8 @@
 import asyncio
 
 from tristore.errors import PositionAhead
-from tristore.events.audience import Audience, Reader
-from tristore.events.frame import Frame
+from tristore.events.live.audience import Audience, Reader
+from tristore.events.live.frame import Frame
 from tristore.events.type_filter import TypeFilter
 
 

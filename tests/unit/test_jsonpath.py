@@ -3,7 +3,7 @@
 import pytest
 
 from tristore.errors import InvalidQuery
-from tristore.events.jsonpath import JsonPath
+from tristore.events.admin.jsonpath import JsonPath
 
 
 @pytest.mark.parametrize(

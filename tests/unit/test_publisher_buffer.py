@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tristore.errors import StartRefused
-from tristore.events.buffer import Buffer, packed
-from tristore.events.safekeeping import Safekeeping
-from tristore.events.spool import Spool, encode, read
+from tristore.events.sdk.buffer import Buffer, packed
+from tristore.events.sdk.safekeeping import Safekeeping
+from tristore.events.sdk.spool import Spool, encode, read
 
 # An event is one line of JSON: any bytes but a line break.
 BODIES = st.lists(st.binary(min_size=1, max_size=40).filter(lambda b: b"\n" not in b), max_size=12)

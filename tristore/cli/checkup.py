@@ -14,7 +14,7 @@ from tristore.config import INLINE, Settings
 from tristore.db import migrate
 from tristore.db.pool import Connection
 from tristore.errors import StartRefused, TristoreError, Unavailable
-from tristore.events import health, soundness
+from tristore.events.admin import health, soundness
 from tristore.events.queue import EventQueue
 from tristore.local.java import java_home
 

@@ -9,7 +9,7 @@ from tristore.db.pool import Connection
 from tristore.db.queries import load
 from tristore.db.wakeups import SCHEMAS
 from tristore.errors import NotFound
-from tristore.events.listing import Pattern
+from tristore.events.admin.listing import Pattern
 from tristore.events.registry import Registry
 from tristore.events.schema_version import SchemaVersion, Status
 

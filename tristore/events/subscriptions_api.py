@@ -14,9 +14,9 @@ from tristore.db.pool import Pool
 from tristore.errors import Forbidden, InvalidQuery, Unavailable
 from tristore.events import cloudevents, cursors, strictjson
 from tristore.events.api import read_body
-from tristore.events.audience import Reader
 from tristore.events.cursors import From, Page
-from tristore.events.tail import Tail
+from tristore.events.live.audience import Reader
+from tristore.events.live.tail import Tail
 from tristore.events.type_filter import TypeFilter
 
 router = APIRouter(prefix="/v1/subscriptions/{name}", dependencies=[requires("events:read")])

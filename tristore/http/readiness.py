@@ -9,8 +9,8 @@ from typing import Any
 
 from tristore.background import Background
 from tristore.errors import TristoreError
+from tristore.events.admin.vitals import Pulse, pulse
 from tristore.events.queue import EventQueue
-from tristore.events.vitals import Pulse, pulse
 from tristore.problem import as_tristore_error
 from tristore.wiring import Platform
 

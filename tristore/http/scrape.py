@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from tristore.events.vitals import Vitals, examine
+from tristore.events.admin.vitals import Vitals, examine
 from tristore.http.readiness import OK, Readiness
 from tristore.metrics import Counter, Family, Gauge, Histogram, render
 from tristore.wiring import Platform

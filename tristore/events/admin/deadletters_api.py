@@ -12,10 +12,11 @@ from starlette.responses import Response
 from tristore.auth import requires
 from tristore.db.deadline import connection_within
 from tristore.errors import InvalidQuery, TooLarge
-from tristore.events import letter as desk
-from tristore.events import listing, log, replay, strictjson
-from tristore.events.letter import Filter
-from tristore.events.listing import Instant, Listing, Name, Pattern
+from tristore.events import log, strictjson
+from tristore.events.admin import letter as desk
+from tristore.events.admin import listing, replay
+from tristore.events.admin.letter import Filter
+from tristore.events.admin.listing import Instant, Listing, Name, Pattern
 from tristore.tokens import Principal
 
 router = APIRouter(prefix="/admin/dead-letters")

@@ -9,7 +9,7 @@ from starlette.responses import StreamingResponse
 
 from tristore.auth import requires
 from tristore.errors import TristoreError
-from tristore.events.frame import Frame
+from tristore.events.live.frame import Frame
 from tristore.events.type_filter import TypeFilter
 
 router = APIRouter(tags=["live"])

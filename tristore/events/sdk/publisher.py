@@ -11,11 +11,11 @@ from typing import Any, TypedDict, Unpack
 
 from tristore.config import Settings
 from tristore.errors import InvalidEvent, StartRefused, Unsent, Violation
-from tristore.events.delivery import Counters, Delivery, Door
-from tristore.events.draft import Draft
 from tristore.events.envelope import Event
 from tristore.events.payload import Payload
 from tristore.events.registry import Registry
+from tristore.events.sdk.delivery import Counters, Delivery, Door
+from tristore.events.sdk.draft import Draft
 from tristore.observe import correlation_id
 
 _log = logging.getLogger(__name__)
@@ -139,15 +139,15 @@ def _door(settings: Settings, url: str | None, http: str | None, token: str | No
     if address == "inline":
         address = settings.database_url or ""
     if address.startswith(("http://", "https://")):
-        from tristore.events.publisher_http import HttpDoor
+        from tristore.events.sdk.publisher_http import HttpDoor
 
         return HttpDoor(address, token or settings.token)
     if address.startswith(("postgresql://", "postgres://")):
-        from tristore.events.publisher_outbox import OutboxDoor
+        from tristore.events.sdk.publisher_outbox import OutboxDoor
 
         return OutboxDoor(address)
     if address.startswith(("redis://", "rediss://", "unix://")):
-        from tristore.events.publisher_queue import QueueDoor
+        from tristore.events.sdk.publisher_queue import QueueDoor
 
         return QueueDoor(address, settings.events.queue)
     raise StartRefused(

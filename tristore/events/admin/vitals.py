@@ -10,7 +10,7 @@ from psycopg.rows import tuple_row
 from tristore.db.pool import Connection, Pool
 from tristore.db.queries import load
 
-_sql = load("tristore.events", "vitals.sql")
+_sql = load("tristore.events.admin", "vitals.sql")
 # One look counts at most this many new events by source; the next goes on from there.
 _COUNT_MOST = 200_000
 

@@ -23,11 +23,11 @@ from tristore.db.queries import load
 from tristore.db.wakeups import LOG, Listener
 from tristore.errors import PositionAhead, PositionGone
 from tristore.events import log
-from tristore.events.audience import Audience, Reader
-from tristore.events.frame import Frame
+from tristore.events.live.audience import Audience, Reader
+from tristore.events.live.frame import Frame
 from tristore.events.log import Stored
 
-_sql = load("tristore.events", "tail.sql")
+_sql = load("tristore.events.live", "tail.sql")
 _log = logging.getLogger(__name__)
 _PAGE = 500
 _PAGE_BYTES = 512 * 1024

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from tristore.events.cursors import From, Page
 from tristore.events.log import Stored
-from tristore.events.remote import Remote
+from tristore.events.sdk.remote import Remote
 
 # The platform answers an empty page after at most 20 s; what is later is an outage.
 _SECONDS = 30.0

@@ -14,10 +14,10 @@ from pydantic.alias_generators import to_camel
 from tristore.db.pool import Connection
 from tristore.db.queries import load
 from tristore.errors import InvalidQuery
-from tristore.events import listing
+from tristore.events.admin import listing
 from tristore.events.envelope import time_text
 
-_sql = load("tristore.events", "completeness.sql")
+_sql = load("tristore.events.admin", "completeness.sql")
 DEFAULT_WINDOW = timedelta(hours=1)
 LONGEST_WINDOW = timedelta(days=7)
 NAMED = 100

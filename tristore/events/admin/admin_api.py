@@ -10,12 +10,12 @@ from starlette.responses import Response
 from tristore.auth import requires
 from tristore.db.deadline import connection_within
 from tristore.errors import InvalidQuery, NotFound
-from tristore.events import completeness, health, search
-from tristore.events.jsonpath import JsonPath
-from tristore.events.listing import Instant, Listing, Name, Pattern
+from tristore.events.admin import completeness, health, search
+from tristore.events.admin.jsonpath import JsonPath
+from tristore.events.admin.listing import Instant, Listing, Name, Pattern
+from tristore.events.admin.search import Page
+from tristore.events.admin.search_plan import Filter
 from tristore.events.log import Stored
-from tristore.events.search import Page
-from tristore.events.search_plan import Filter
 
 router = APIRouter(prefix="/admin", dependencies=[requires("events:read", "events:admin")])
 

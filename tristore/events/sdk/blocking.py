@@ -6,10 +6,10 @@ from collections.abc import Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
-from tristore.events.delivery import Counters
 from tristore.events.envelope import Event
 from tristore.events.payload import Payload
-from tristore.events.publisher import Fields, Publisher
+from tristore.events.sdk.delivery import Counters
+from tristore.events.sdk.publisher import Fields, Publisher
 
 T = TypeVar("T")
 

@@ -13,12 +13,12 @@ from tristore.db.pool import Connection
 from tristore.db.queries import load
 from tristore.db.wakeups import OUTBOX
 from tristore.errors import IdConflict, InvalidEvent, Violation
-from tristore.events import letter as letters
 from tristore.events import outbox, strictjson
+from tristore.events.admin import letter as letters
+from tristore.events.admin.letter import Filter, Letter
 from tristore.events.envelope import Event, time_text
-from tristore.events.letter import Filter, Letter
 
-_sql = load("tristore.events", "replay.sql")
+_sql = load("tristore.events.admin", "replay.sql")
 # Payload, metadata and the other fields of the largest event, written in the longest way.
 LARGEST_RAW = 2 * 1024 * 1024
 

@@ -19,11 +19,12 @@ from psycopg.types.json import set_json_loads
 from tristore.db.pool import Connection
 from tristore.db.queries import load
 from tristore.errors import InvalidQuery
-from tristore.events import listing, log, search_plan
+from tristore.events import log
+from tristore.events.admin import listing, search_plan
+from tristore.events.admin.search_plan import Filter, Stream
 from tristore.events.log import Stored
-from tristore.events.search_plan import Filter, Stream
 
-_descending = load("tristore.events", "search.sql")
+_descending = load("tristore.events.admin", "search.sql")
 _ascending = SimpleNamespace(
     **{name: text.replace(" DESC", " ASC") for name, text in vars(_descending).items()}
 )

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tristore.errors import BufferFull
-from tristore.events.buffer import Buffer
-from tristore.events.spool import Spool
+from tristore.events.sdk.buffer import Buffer
+from tristore.events.sdk.spool import Spool
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tristore.events.remote import Remote
+from tristore.events.sdk.remote import Remote
 
 
 class HttpDoor:

@@ -14,11 +14,11 @@ from tristore.db.pool import Connection
 from tristore.errors import InvalidRequest, StartRefused, Transient
 from tristore.events.cursors import From, Page, check_name
 from tristore.events.log import Stored
-from tristore.events.retry import Backoff
+from tristore.events.sdk.retry import Backoff
 from tristore.events.type_filter import TypeFilter
 
 if TYPE_CHECKING:
-    from tristore.events.subscriber_database import DatabaseFeed
+    from tristore.events.sdk.subscriber_database import DatabaseFeed
 
 T = TypeVar("T")
 
@@ -134,7 +134,7 @@ class Subscriber:
     async def handling(self) -> AsyncIterator[tuple[Stored, Connection]]:
         """The next event and a transaction: effect and position commit together or not at all,
         so the effect happens exactly once, also with several readers of this name."""
-        from tristore.events.subscriber_database import DatabaseFeed
+        from tristore.events.sdk.subscriber_database import DatabaseFeed
 
         feed = await self._opened()
         if not isinstance(feed, DatabaseFeed):
@@ -205,11 +205,11 @@ async def _enter(stack: AsyncExitStack, feed: "DatabaseFeed", sequence: int) -> 
 def _feed(address: str, token: str | None, name: str, types: tuple[str, ...], from_: From) -> Feed:
     # Imported late: a program that reads over HTTP needs no database driver, and the reverse.
     if address.startswith(("http://", "https://")):
-        from tristore.events.subscriber_http import HttpFeed
+        from tristore.events.sdk.subscriber_http import HttpFeed
 
         return HttpFeed(address, token, name, types, from_)
     if address.startswith(("postgresql://", "postgres://")):
-        from tristore.events.subscriber_database import DatabaseFeed
+        from tristore.events.sdk.subscriber_database import DatabaseFeed
 
         return DatabaseFeed(address, name, types, from_)
     raise StartRefused(

@@ -12,11 +12,12 @@ from psycopg.rows import class_row
 from tristore.db.pool import Connection
 from tristore.db.queries import load
 from tristore.errors import AlreadySettled, NotFound
-from tristore.events import listing, log
+from tristore.events import log
+from tristore.events.admin import listing
+from tristore.events.admin.listing import Pattern
 from tristore.events.envelope import time_text
-from tristore.events.listing import Pattern
 
-_sql = load("tristore.events", "letter.sql")
+_sql = load("tristore.events.admin", "letter.sql")
 _log = logging.getLogger(__name__)
 # A list shows this much of each letter's bytes; the letter itself shows all.
 SHOWN_BYTES = 4096

@@ -21,9 +21,9 @@ from tristore.errors import (
     Unavailable,
     Unsent,
 )
-from tristore.events.buffer import Buffer, packed
-from tristore.events.retry import Backoff
-from tristore.events.safekeeping import Safekeeping
+from tristore.events.sdk.buffer import Buffer, packed
+from tristore.events.sdk.retry import Backoff
+from tristore.events.sdk.safekeeping import Safekeeping
 
 _log = logging.getLogger(__name__)
 # What is wrong with an event and not with the way to the bus.

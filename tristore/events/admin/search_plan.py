@@ -12,10 +12,10 @@ from typing import Any, cast
 
 from tristore.db.pool import Connection
 from tristore.db.queries import load
-from tristore.events.jsonpath import JsonPath
-from tristore.events.listing import Pattern
+from tristore.events.admin.jsonpath import JsonPath
+from tristore.events.admin.listing import Pattern
 
-_sql = load("tristore.events", "search.sql")
+_sql = load("tristore.events.admin", "search.sql")
 # A range of this many events is looked up by time at once; a longer one by sequence.
 _SHORT_RANGE = 2000
 # Streams merged for a prefix; with more, the log itself is walked.

@@ -6,7 +6,7 @@ from tristore.db.pool import Connection
 from tristore.db.queries import load
 from tristore.events import log
 
-_sql = load("tristore.events", "soundness.sql")
+_sql = load("tristore.events.admin", "soundness.sql")
 _BLOCK = 10_000
 _BLOCKS = 10
 

@@ -10,7 +10,7 @@ from tristore.errors import TristoreError
 from tristore.events.envelope import time_text
 from tristore.events.queue import EventQueue
 
-_sql = load("tristore.events", "health.sql")
+_sql = load("tristore.events.admin", "health.sql")
 # Events looked at to tell who published how many; the sum is exact, the shares are estimates
 # when more were published.
 _SAMPLE = 5000

@@ -23,9 +23,9 @@ from tristore.errors import (
     Unauthenticated,
     Unavailable,
 )
-from tristore.events.audience import Reader
-from tristore.events.frame import Frame
-from tristore.events.tail import Tail
+from tristore.events.live.audience import Reader
+from tristore.events.live.frame import Frame
+from tristore.events.live.tail import Tail
 from tristore.events.type_filter import TypeFilter
 from tristore.problem import as_tristore_error
 from tristore.tokens import Principal, Tokens

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from tristore.errors import TristoreError
-from tristore.events.frame import Frame
+from tristore.events.live.frame import Frame
 from tristore.events.type_filter import TypeFilter
 
 _REMEMBER_TYPES = 1000

@@ -1,0 +1,1 @@
+"""The operator's questions: find, replay, account for, look after."""

@@ -1,0 +1,1 @@
+"""The log as it grows: one tail, many readers."""

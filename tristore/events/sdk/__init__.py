@@ -1,0 +1,1 @@
+"""What publishing and subscribing programs import."""
