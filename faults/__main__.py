@@ -1,6 +1,7 @@
 """Plays the fault matrix again and again, goes on where it stopped, and writes faults/report.md."""
 
 import argparse
+import logging
 import sys
 import time
 import traceback
@@ -18,6 +19,7 @@ REPORT = Path(__file__).with_name("report.md")
 
 def main() -> int:
     given = _arguments()
+    logging.disable(logging.WARNING)  # what our own pools say while a server is away
     chosen = [scenario for scenario in SCENARIOS if _is_wanted(scenario, given.only)]
     if not chosen:
         print(f"no fault is named so: {given.only}; F1 to F38 are", file=sys.stderr)

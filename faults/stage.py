@@ -25,7 +25,7 @@ from tristore.local.redis import EmbeddedRedis
 BUS = "relay,ingress"
 # Several jobs even of few events, so that a fault can strike between two of them.
 SMALL_JOBS = {"TRISTORE_EVENTS__RELAY_BATCH": "40"}
-_OPEN = "SELECT count(*) FROM bus.outbox WHERE state <> 'done'"
+OPEN = "SELECT count(*) FROM bus.outbox WHERE state <> 'done'"
 _count = itertools.count()
 
 
@@ -110,7 +110,7 @@ class Stage:
 
     def settle(self, seconds: float = 60) -> None:
         """Waits until nothing is in flight."""
-        wait_until(lambda: self.value(_OPEN) == 0, seconds)
+        wait_until(lambda: self.value(OPEN) == 0, seconds)
 
     def check(self, ledger: Ledger, *, letters: int = 0) -> None:
         """Every event of the ledger once, nothing else, and no good event refused."""

@@ -12,7 +12,7 @@ from faults.publisher import read_book
 from faults.stage import BUS, Outcome, Stage
 from tests.support.api import Api
 from tests.support.publishing import Ledger, digest
-from tests.support.tcp_proxy import TcpProxy
+from tests.support.tcp_proxy import TcpProxy, When
 from tests.support.waiting import wait_until
 from tristore.events.envelope import Event
 
@@ -79,25 +79,25 @@ def answer_to_commit_lost(stage: Stage) -> Outcome:
         address = stage.url.replace(f":{server['port']}/", f":{proxy.port}/")
         with stage.with_settings(database_url=address).serving() as api, _client(api) as client:
             for number in range(max(stage.events // PER_REQUEST, 1)):
-                cutting = number % 4 < 2
-                if cutting:
-                    proxy.cut(b"COMMIT", "before" if number % 4 else "after")
-                ledger |= _publish_surely(client, number, must_fail=cutting)
+                made = [_event(number) for _ in range(PER_REQUEST)]
+                if cutting := number % 4 < 2:
+                    when: When = "before" if number % 4 else "after"
+                    proxy.cut(b"COMMIT", when, following=made[0].id.encode())
+                _publish_surely(client, made, must_fail=cutting)
+                ledger |= {event.id: digest(event.payload) for event in made}
         stage.settle()
     assert proxy.cuts >= stage.events // PER_REQUEST // 2
     stage.check(ledger)
     return Outcome(len(ledger), proxy.cuts)
 
 
-def _publish_surely(client: httpx.Client, number: int, *, must_fail: bool) -> Ledger:
-    made = [_event(number * PER_REQUEST + place) for place in range(PER_REQUEST)]
+def _publish_surely(client: httpx.Client, made: list[Event], *, must_fail: bool) -> None:
     body = [event.to_json() for event in made]
     statuses = [client.post("/v1/events", json=body).status_code]
     while statuses[-1] == 503:
         statuses.append(client.post("/v1/events", json=body).status_code)
     assert statuses[-1] == 202, statuses
     assert len(statuses) > 1 or not must_fail
-    return {event.id: digest(event.payload) for event in made}
 
 
 def same_event_at_once(stage: Stage) -> Outcome:
@@ -127,10 +127,15 @@ def _publish_each(
         for event in made:
             together.wait(30)
             answer = client.post("/v1/events", json=event.to_json())
-            assert answer.status_code == 202, answer.text
-            (result,) = answer.json()["results"]
-            answers.append((str(result["id"]), str(result["status"])))
+            answers.append((event.id, _status(answer)))
     return answers
+
+
+def _status(answer: httpx.Response) -> str:
+    if answer.status_code != 202:
+        return f"{answer.status_code}: {answer.text}"
+    (result,) = answer.json()["results"]
+    return str(result["status"])
 
 
 def _client(api: Api) -> httpx.Client:

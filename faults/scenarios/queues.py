@@ -2,7 +2,7 @@
 
 from redis import Redis
 
-from faults.stage import BUS, SMALL_JOBS, Outcome, Stage
+from faults.stage import BUS, OPEN, SMALL_JOBS, Outcome, Stage
 from tests.support.database import log_count
 from tests.support.publishing import Ledger
 from tests.support.waiting import wait_until
@@ -39,7 +39,7 @@ def away(stage: Stage) -> Outcome:
                 there.settle()
                 server.stop()
                 ledger |= there.commit(stage.events // 3)
-                assert there.value(_PENDING) + there.value(_ENQUEUED) == stage.events // 3
+                assert there.value(OPEN) == stage.events // 3
                 assert server.start() == there.redis_url
                 there.settle()
     stage.check(ledger)
@@ -58,7 +58,7 @@ def full(stage: Stage) -> Outcome:
                 waiting = there.commit(stage.events // 3)
                 wait_until(lambda: relay.says("bus away") and ingress.says("queue away"))
                 assert log_count(there.url) == 0
-                assert there.value(_PENDING) + there.value(_ENQUEUED) == len(ledger | waiting)
+                assert there.value(OPEN) == len(ledger | waiting)
                 redis.config_set("maxmemory", 0)
                 there.settle()
                 assert relay.output().count("bus away") == relay.output().count("bus back") > 0

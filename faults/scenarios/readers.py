@@ -150,11 +150,14 @@ async def _cut_log(stage: Stage) -> None:
 
 
 async def _read_to_the_end(socket: ClientConnection) -> tuple[list[int], tuple[int, str]]:
+    """The numbers it was sent, and how it was closed; 0 if it was sent the last one first."""
     seen: list[int] = []
     try:
-        while True:
-            frame = await _frame(socket)
-            seen += [frame["sequence"]] if frame["kind"] == "event" else []
+        async with asyncio.timeout(30):
+            while not seen or seen[-1] < _CUT + _KEPT:
+                frame = await _frame(socket)
+                seen += [frame["sequence"]] if frame["kind"] == "event" else []
     except ConnectionClosed as end:
         assert end.rcvd is not None
         return seen, (end.rcvd.code, end.rcvd.reason)
+    return seen, (0, "")

@@ -36,7 +36,8 @@ def test_a_spark_job_runs_without_a_java_on_the_machine(
         if found := shutil.which(name):
             (path / name).symlink_to(found)
     monkeypatch.setenv("PATH", str(path))
-    home = java_home(None, tmp_path / "shim")
+    # Asked again with its own answer, as a child process would be by JAVA_HOME.
+    home = java_home(str(java_home(None, tmp_path / "shim")), tmp_path / "other")
     environment = {**os.environ, "JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [sys.executable, "-c", JOB],

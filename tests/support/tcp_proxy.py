@@ -4,6 +4,7 @@ import asyncio
 import threading
 from asyncio import StreamReader, StreamWriter
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal
 
@@ -18,7 +19,7 @@ class TcpProxy:
         self._upstream = (host, port)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tcp-proxy")
-        self._plan: tuple[bytes, When] | None = None
+        self._plan: _Plan | None = None
         self.cuts = 0
 
     def __enter__(self) -> "TcpProxy":
@@ -36,9 +37,10 @@ class TcpProxy:
         self._thread.join()
         self._loop.close()
 
-    def cut(self, words: bytes, when: When) -> None:
-        """The next request that holds these words loses its connection."""
-        self._plan = (words, when)
+    def cut(self, words: bytes, when: When, *, following: bytes) -> None:
+        """The next request with these words loses its connection, if a request that `following`
+        is part of went before it on the same one."""
+        self._plan = _Plan(words, when, following)
 
     async def _close(self) -> None:
         self._server.close()
@@ -53,13 +55,25 @@ class TcpProxy:
             upstream = await asyncio.open_connection(*self._upstream)
             await _Connection(self, (reader, writer), upstream).run()
 
-    def take_plan(self, data: bytes) -> When | None:
-        if self._plan is None or self._plan[0] not in data:
+    def take_plan(self, connection: "_Connection", data: bytes) -> When | None:
+        plan = self._plan
+        if plan is None:
             return None
-        _, when = self._plan
+        if plan.following in data:
+            plan.connection = connection
+        if plan.connection is not connection or plan.words not in data:
+            return None
         self._plan = None
         self.cuts += 1
-        return when
+        return plan.when
+
+
+@dataclass
+class _Plan:
+    words: bytes
+    when: When
+    following: bytes
+    connection: "_Connection | None" = None
 
 
 class _Connection:
@@ -86,7 +100,7 @@ class _Connection:
 
     async def _requests(self) -> None:
         while data := await self._client[0].read(65536):
-            when = self._proxy.take_plan(data)
+            when = self._proxy.take_plan(self, data)
             if when == "before":
                 return
             self._deaf = when == "after"

@@ -1,5 +1,9 @@
 """Compatibility: common changes are judged as people judge them, and shown by a payload."""
 
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +11,7 @@ import pytest
 from tests.support.schemas import Schema, proves
 from tristore.events import catalogue
 from tristore.events.compatibility import compare
+from tristore.events.schema_gap import MAX_SHOWN
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 
@@ -231,3 +236,51 @@ def test_intricate_schemas_end_with_a_conservative_verdict() -> None:
 
     verdict = compare(nest(5, WHOLE), nest(5, TEXT))
     assert not verdict.backward and not verdict.forward
+
+
+def page_rows() -> list[list[str]]:
+    page = (Path(__file__).parents[2] / "docs" / "schemas.md").read_text("utf-8")
+    rows = [line.strip("|").split(" | ") for line in page.splitlines() if '| `{"prop' in line]
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+@pytest.mark.parametrize("row", page_rows(), ids=lambda row: row[0])
+def test_the_page_tells_the_truth(row: list[str]) -> None:
+    _, old, new, *said = row
+    verdict = compare(json.loads(old.strip("`")), json.loads(new.strip("`")))
+    for direction, cell in zip(("backward", "forward"), said, strict=True):
+        broken = [change for change in verdict.changes if change.breaks == direction]
+        if cell == "yes":
+            assert broken == []
+            continue
+        (change,) = broken
+        assert change.certain is (cell != "may break")
+        if change.certain:
+            assert change.example == json.loads(cell.removeprefix("no: ").strip("`"))
+
+
+def test_the_page_has_its_rows() -> None:
+    assert len(page_rows()) >= 13
+
+
+LARGE = [
+    ("names", lambda kind: {"properties": {f"p{n}": {"type": kind} for n in range(1000)}}),
+    ("union", lambda kind: union(*[variant(n, kind) for n in range(60)])),
+    ("places", lambda kind: having({"prefixItems": [{"type": kind}] * 400})),
+    ("tree", lambda kind: tree("t", {"anyOf": [{"type": kind}, {"$ref": "#/$defs/t"}]})),
+]
+
+
+def variant(number: int, kind: str) -> Schema:
+    return obj({"kind": {"const": f"k{number}"}, "value": {"type": kind}}, "kind")
+
+
+@pytest.mark.parametrize(("name", "make"), LARGE, ids=[one[0] for one in LARGE])
+def test_a_verdict_on_large_schemas_ends_soon(name: str, make: Callable[[str], Schema]) -> None:
+    old, new = make("string"), make("integer")
+    started = time.process_time()
+    verdict = compare(old, new)
+    assert time.process_time() - started < 20
+    assert not verdict.backward and not verdict.forward
+    assert any(change.certain and proves(change, old, new) for change in verdict.changes)
+    assert len(verdict.changes) <= 2 * (MAX_SHOWN + 1)

@@ -20,7 +20,12 @@ from tristore.cli import (
 )
 from tristore.errors import TristoreError
 
-app = typer.Typer(name="tristore", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    name="tristore",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 app.command("up")(up.up)
 app.command("status")(status.status)
 app.command("serve")(serve.serve)

@@ -43,27 +43,27 @@ class BullJobs:
 
     async def take(self, most: int) -> list[RawJob]:
         """The next jobs in order, locked for this worker."""
-        pipe = self._redis.pipeline(transaction=False)
         options = {"token": self._token, "lockDuration": self._lock_ms, "limiter": None}
         args = [self._scripts.keys[""], _now_ms(), msgpack.packb(options)]
         keys = self._keys("wait active prioritized events stalled limiter delayed paused meta pc")
-        for _ in range(most):
-            await self._scripts.commands["moveToActive"](
-                keys=[*keys, self._scripts.keys["marker"]], args=args, client=pipe
-            )
-        answers = await pipe.execute()
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for _ in range(most):
+                await self._scripts.commands["moveToActive"](
+                    keys=[*keys, self._scripts.keys["marker"]], args=args, client=pipe
+                )
+            answers = await pipe.execute()
         return [RawJob.of(str(a[1]), _pairs(a[0])) for a in answers if a and a[0]]
 
     async def finish(self, job_ids: Sequence[str]) -> None:
         """Acknowledges jobs whose events are stored. One whose lock was lost is another
         worker's now; one BullMQ cannot finish (a flow's parent, a broken hash) is removed."""
-        pipe = self._redis.pipeline(transaction=False)
-        for job_id in job_ids:
-            keys, args = self._scripts.moveToCompletedArgs(
-                self._job(job_id), None, True, self._token, False
-            )
-            await self._scripts.commands["moveToFinished"](keys=keys, args=args, client=pipe)
-        answers = await pipe.execute(raise_on_error=False)
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for job_id in job_ids:
+                keys, args = self._scripts.moveToCompletedArgs(
+                    self._job(job_id), None, True, self._token, False
+                )
+                await self._scripts.commands["moveToFinished"](keys=keys, args=args, client=pipe)
+            answers = await pipe.execute(raise_on_error=False)
         stuck = [i for i, answer in zip(job_ids, answers, strict=True) if _is_stuck(answer)]
         for job_id in stuck:
             await self._remove(job_id)

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tristore.events.schema_document import Node, pointer
-from tristore.events.schema_gap import Gap, TooComplex
+from tristore.events.schema_gap import MAX_SHOWN, Gap, TooComplex
 from tristore.events.schema_inclusion import Inclusion
 from tristore.events.schema_shape import Shape
 from tristore.events.schema_side import Side, text
 
 Mode = Literal["backward", "forward", "full", "none"]
 Direction = Literal["backward", "forward"]
-MAX_CHANGES = 100
 _MAX_PROBES = 60
 
 
@@ -84,7 +83,7 @@ def _breaks(direction: Direction, writer: Side, reader: Side) -> list[Change]:
         gaps = Inclusion(writer, reader).gaps()
     except TooComplex:
         return [Change("", "too intricate to compare; it may break", direction, certain=False)]
-    found = [_change(direction, gap, writer, reader) for gap in gaps[:MAX_CHANGES]]
+    found = [_change(direction, gap, writer, reader) for gap in gaps[:MAX_SHOWN]]
     if more := len(gaps) - len(found):
         found.append(Change("", f"and {more} more; they may break", direction, certain=False))
     return found
@@ -101,13 +100,15 @@ def _change(direction: Direction, gap: Gap, writer: Side, reader: Side) -> Chang
 def _witness(gap: Gap, writer: Side, reader: Side) -> dict[str, Any] | None:
     """A payload that breaks, if one was found: best one that breaks here and nowhere else."""
     found: list[tuple[tuple[bool, int, int], dict[str, Any]]] = []
-    for probe in gap.probes[:_MAX_PROBES]:
-        if not isinstance(probe, dict) or not writer.validator.is_valid(probe):
+    probes = [probe for probe in gap.probes[:_MAX_PROBES] if isinstance(probe, dict)]
+    for probe in sorted(probes, key=len):
+        if not writer.validator.is_valid(probe) or reader.validator.is_valid(probe):
             continue
         places = [tuple(error.instance_path) for error in reader.validator.iter_errors(probe)]
-        if places:
-            elsewhere = not any(_same_place(gap.path, place) for place in places)
-            found.append(((elsewhere, len(places), len(str(probe))), probe))
+        elsewhere = not any(_same_place(gap.path, place) for place in places)
+        if len(places) == 1 and not elsewhere:
+            return probe
+        found.append(((elsewhere, len(places), len(text(probe))), probe))
     return min(found, key=lambda one: one[0])[1] if found else None
 
 

@@ -148,4 +148,5 @@ async def _unbroken(work: Coroutine[None, None, int]) -> int:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
+        task.exception()  # an error nobody asks for is logged as forgotten
         raise

@@ -5,6 +5,9 @@ from typing import Any
 
 from tristore.events.schema_side import text
 
+# More are counted, but not shown one by one.
+MAX_SHOWN = 50
+
 
 class TooComplex(Exception):
     """The schemas are too intricate to be compared in reasonable time."""
@@ -23,7 +26,8 @@ class Gap:
 
 
 def distinct(gaps: list[Gap]) -> list[Gap]:
-    """Two shapes may meet the same gap; their probes go together."""
+    """Two shapes may meet the same gap; their probes go together. What will not be shown needs
+    none."""
     found: dict[str, Gap] = {}
     for gap in gaps:
         key = text([gap.path, gap.keyword, gap.sent, gap.asked])
@@ -31,4 +35,5 @@ def distinct(gaps: list[Gap]) -> list[Gap]:
             found[key] = replace(gap, probes=[*found[key].probes, *gap.probes])
         else:
             found[key] = gap
-    return list(found.values())
+    shown, rest = list(found.values())[:MAX_SHOWN], list(found.values())[MAX_SHOWN:]
+    return [*shown, *(replace(gap, probes=[]) for gap in rest)]

