@@ -77,8 +77,10 @@ def _play_once(
             outcome = scenario.play(stage)
     except Exception as error:
         traceback.print_exc()
-        again = f"`python -m faults --seed {seed} --only {scenario.fault} --again {count.runs}`"
-        count.violations.append(f"{words}: {_first_line(error)}; {again}")
+        again = f"--seed {seed} --only {scenario.fault} --again {count.runs}"
+        size = f"--events {given.events} --faults {given.faults}"
+        told = f"{words}: {_first_line(error)}; `python -m faults {again} {size}`"
+        count.violations.append(told)
         return False
     count.events += outcome.events
     count.faults += outcome.faults

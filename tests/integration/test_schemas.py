@@ -330,3 +330,4 @@ def test_the_command_line_registers_checks_and_shows(api: Api, tmp_path: Path) -
         failed = run("check", "cli.thing.made", str(tmp_path / wrong))
         assert failed.returncode == 1 and len(failed.stderr.splitlines()) == 1
     assert run("show").returncode == 2
+    assert run("check", "cli.thing.made", str(good), "--mode", "some").returncode == 2

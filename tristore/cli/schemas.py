@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -18,6 +18,8 @@ app = typer.Typer(help="Event schemas: list, show, register, check.", no_args_is
 
 Type = Annotated[str, typer.Argument(help="The event type, such as orders.order.placed.")]
 File = Annotated[str, typer.Argument(help="File with the JSON Schema; - reads standard input.")]
+Mode = Literal["backward", "forward", "full", "none"]
+Status = Literal["active", "deprecated", "disabled"]
 _PATH = "/admin/event-schemas"
 
 
@@ -69,10 +71,8 @@ def register(
     type: Type,
     file: File,
     version: Annotated[int | None, typer.Option(min=1, help="Without it: the next.")] = None,
-    status: Annotated[str, typer.Option(help="active, deprecated or disabled.")] = "active",
-    compatibility: Annotated[
-        str, typer.Option(help="backward, forward, full or none: what must not break.")
-    ] = "backward",
+    status: Annotated[Status, typer.Option(help="For which events it is used.")] = "active",
+    compatibility: Annotated[Mode, typer.Option(help="What must not break.")] = "backward",
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,
@@ -92,7 +92,7 @@ def register(
 def check(
     type: Type,
     file: File,
-    mode: Annotated[str, typer.Option(help="backward, forward, full or none.")] = "backward",
+    mode: Annotated[Mode, typer.Option(help="What must not break.")] = "backward",
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,
