@@ -12,7 +12,7 @@ from tristore.events.admin.admin_api import router as admin_router
 from tristore.events.admin.deadletters_api import router as deadletters_router
 from tristore.events.api import router as events_router
 from tristore.events.live.live_api import router as live_router
-from tristore.events.schemas_api import router as schemas_router
+from tristore.events.registry.schemas_api import router as schemas_router
 from tristore.events.subscriptions_api import router as subscriptions_router
 from tristore.http import pages
 from tristore.http.access import Access

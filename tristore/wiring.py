@@ -16,9 +16,9 @@ from tristore.events.live.live import LiveFeed
 from tristore.events.live.tail import Tail
 from tristore.events.microbatches import MicroBatches
 from tristore.events.queue import EventQueue
-from tristore.events.registry import Registry
+from tristore.events.registry.registry import Registry
+from tristore.events.registry.schema_watch import SchemaWatch
 from tristore.events.relay import Relay
-from tristore.events.schema_watch import SchemaWatch
 from tristore.tokens import Tokens
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tristore.errors import InvalidSchema
-from tristore.events import schema_safety
-from tristore.events.compatibility import Change
-from tristore.events.schema_engine import compile_schema
+from tristore.events.registry import schema_safety
+from tristore.events.registry.compatibility import Change
+from tristore.events.registry.schema_engine import compile_schema
 
 Schema = dict[str, Any]
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.schemas import Schema, proves
 from tristore.events import catalogue
-from tristore.events.compatibility import compare
-from tristore.events.schema_gap import MAX_SHOWN
+from tristore.events.registry.compatibility import compare
+from tristore.events.registry.schema_gap import MAX_SHOWN
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 

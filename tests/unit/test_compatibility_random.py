@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.schemas import NAMES, Schema, beside, payload, proves, versions
-from tristore.events.compatibility import compare
-from tristore.events.schema_engine import compile_schema
+from tristore.events.registry.compatibility import compare
+from tristore.events.registry.schema_engine import compile_schema
 
 PAYLOADS = 150
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from tristore.errors import InvalidEvent, InvalidSchema
-from tristore.events import catalogue, pattern, schema_safety
+from tristore.events import catalogue
 from tristore.events.catalogue import CatalogueEntry
 from tristore.events.envelope import MAX_PAYLOAD_BYTES, Event
-from tristore.events.registry import Registry
-from tristore.events.schema_engine import compile_schema
-from tristore.events.schema_version import MAX_VIOLATIONS
+from tristore.events.registry import pattern, schema_safety
+from tristore.events.registry.registry import Registry
+from tristore.events.registry.schema_engine import compile_schema
+from tristore.events.registry.schema_version import MAX_VIOLATIONS
 
 Schema = dict[str, Any]
 

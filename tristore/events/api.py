@@ -11,10 +11,11 @@ from starlette.responses import JSONResponse
 from tristore.auth import requires
 from tristore.db.wakeups import OUTBOX
 from tristore.errors import InvalidEvent, InvalidRequest, TooLarge, Violation
-from tristore.events import cloudevents, outbox, schema_watch, strictjson
+from tristore.events import cloudevents, outbox, strictjson
 from tristore.events.cloudevents import from_cloudevent
 from tristore.events.envelope import Event, new_id, now_text
-from tristore.events.registry import Registry
+from tristore.events.registry import schema_watch
+from tristore.events.registry.registry import Registry
 
 router = APIRouter()
 Shape = Callable[[Any], Any]

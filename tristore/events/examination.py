@@ -14,7 +14,7 @@ from tristore.events.deadletters import DeadLetter
 from tristore.events.envelope import Event, time_text
 from tristore.events.outbox import Finished
 from tristore.events.rawjob import RawJob
-from tristore.events.registry import Registry
+from tristore.events.registry.registry import Registry
 
 # The relay names its jobs `<claim token>.<number>`.
 _RELAY_JOB = re.compile(r"([0-9a-f]{32})\.\d+")

@@ -17,12 +17,13 @@ from tristore.cancellation import obedient
 from tristore.db.pool import Connection, Pool
 from tristore.db.wakeups import LOG
 from tristore.errors import Unavailable
-from tristore.events import deadletters, log, outbox, schema_store, suspects, wire
+from tristore.events import deadletters, log, outbox, suspects, wire
 from tristore.events.batch import Batch, Candidate
 from tristore.events.examination import condemned, examine, examine_one
 from tristore.events.queue import EventQueue
 from tristore.events.rawjob import RawJob
-from tristore.events.registry import Registry
+from tristore.events.registry import schema_store
+from tristore.events.registry.registry import Registry
 from tristore.failpoints import failpoint
 
 _log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from tristore.errors import InvalidEvent, Violation
 from tristore.events import strictjson
 from tristore.events.envelope import Event, new_id, now_text
 from tristore.events.payload import JsonObject
-from tristore.events.registry import Registry
+from tristore.events.registry.registry import Registry
 
 _CAMEL = {
     "correlation_id": "correlationId",

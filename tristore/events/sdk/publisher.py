@@ -13,7 +13,7 @@ from tristore.config import Settings
 from tristore.errors import InvalidEvent, StartRefused, Unsent, Violation
 from tristore.events.envelope import Event
 from tristore.events.payload import Payload
-from tristore.events.registry import Registry
+from tristore.events.registry.registry import Registry
 from tristore.events.sdk.delivery import Counters, Delivery, Door
 from tristore.events.sdk.draft import Draft
 from tristore.observe import correlation_id

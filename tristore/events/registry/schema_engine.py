@@ -4,7 +4,7 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator, RegexOptions
 
-from tristore.events.schema_document import Node, rewritten
+from tristore.events.registry.schema_document import Node, rewritten
 
 # A pattern is matched in time linear in the value, but the factor is the size of the pattern:
 # without a limit `a{100000}` took 40 s for one value. `schema_safety` refuses far smaller ones.

@@ -5,7 +5,7 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator
 
-from tristore.events.schema_document import (
+from tristore.events.registry.schema_document import (
     ANNOTATIONS,
     LISTS,
     MAPS,
@@ -14,8 +14,8 @@ from tristore.events.schema_document import (
     resolve,
     rewritten,
 )
-from tristore.events.schema_engine import compile_schema
-from tristore.events.schema_shape import Shape, shapes
+from tristore.events.registry.schema_engine import compile_schema
+from tristore.events.registry.schema_shape import Shape, shapes
 
 _UNORDERED = ("required", "enum", "type")
 

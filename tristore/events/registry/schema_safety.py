@@ -8,9 +8,16 @@ import orjson
 from jsonschema_rs import ValidationError
 
 from tristore.errors import InvalidSchema, Violation
-from tristore.events import pattern, schema_cost
-from tristore.events.schema_document import DRAFT, Node, mapped, pointer, resolve, subschemas
-from tristore.events.schema_engine import compile_schema
+from tristore.events.registry import pattern, schema_cost
+from tristore.events.registry.schema_document import (
+    DRAFT,
+    Node,
+    mapped,
+    pointer,
+    resolve,
+    subschemas,
+)
+from tristore.events.registry.schema_engine import compile_schema
 
 MAX_BYTES = 64 * 1024
 MAX_SUBSCHEMAS = 5_000

@@ -8,10 +8,10 @@ from typing import Any, Literal
 from jsonschema_rs import Draft202012Validator, ValidationError
 
 from tristore.errors import Violation
-from tristore.events import schema_cost
 from tristore.events.envelope import time_text
-from tristore.events.schema_document import pointer
-from tristore.events.schema_engine import compile_schema
+from tristore.events.registry import schema_cost
+from tristore.events.registry.schema_document import pointer
+from tristore.events.registry.schema_engine import compile_schema
 
 Status = Literal["active", "deprecated", "disabled"]
 MAX_VIOLATIONS = 100

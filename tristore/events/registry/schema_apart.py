@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tristore.events.schema_document import Node
-from tristore.events.schema_shape import Shape
-from tristore.events.schema_side import Side, same
+from tristore.events.registry.schema_document import Node
+from tristore.events.registry.schema_shape import Shape
+from tristore.events.registry.schema_side import Side, same
 
 
 def apart(writer: Side, shape: Shape, reader: Side, other: Node) -> bool:

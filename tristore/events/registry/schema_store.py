@@ -10,10 +10,10 @@ from tristore.db.queries import load
 from tristore.db.wakeups import SCHEMAS
 from tristore.errors import NotFound
 from tristore.events.admin.listing import Pattern
-from tristore.events.registry import Registry
-from tristore.events.schema_version import SchemaVersion, Status
+from tristore.events.registry.registry import Registry
+from tristore.events.registry.schema_version import SchemaVersion, Status
 
-_sql = load("tristore.events", "schemas.sql")
+_sql = load("tristore.events.registry", "schemas.sql")
 Place = tuple[str, int]
 
 

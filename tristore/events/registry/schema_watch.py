@@ -9,8 +9,8 @@ from tristore.background import Background
 from tristore.cancellation import obey_cancellation
 from tristore.db.pool import Pool
 from tristore.db.wakeups import SCHEMAS, Listener
-from tristore.events import schema_store
-from tristore.events.registry import Registry
+from tristore.events.registry import schema_store
+from tristore.events.registry.registry import Registry
 
 _log = logging.getLogger(__name__)
 

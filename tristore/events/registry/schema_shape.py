@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from tristore.events.schema_document import (
+from tristore.events.registry.schema_document import (
     OBJECT_SINGLE,
     SAME_MAPS,
     SAME_SINGLE,
@@ -20,7 +20,7 @@ from tristore.events.schema_document import (
     mapped,
     resolve,
 )
-from tristore.events.schema_engine import compile_schema
+from tristore.events.registry.schema_engine import compile_schema
 
 Part = dict[str, Any]
 

@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tristore.events import pattern
-from tristore.events.schema_document import Node
-from tristore.events.schema_shape import Shape
-from tristore.events.schema_side import Side, text
+from tristore.events.registry import pattern
+from tristore.events.registry.schema_document import Node
+from tristore.events.registry.schema_shape import Shape
+from tristore.events.registry.schema_side import Side, text
 
 MOST = 16
 _DEEPEST = 6

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tristore.events.schema_apart import apart
-from tristore.events.schema_document import Node, listed, mapped
-from tristore.events.schema_gap import Gap, TooComplex, distinct
-from tristore.events.schema_rules import clashes
-from tristore.events.schema_sample import MOST, UNNAMED, Sampler
-from tristore.events.schema_shape import (
+from tristore.events.registry.schema_apart import apart
+from tristore.events.registry.schema_document import Node, listed, mapped
+from tristore.events.registry.schema_gap import Gap, TooComplex, distinct
+from tristore.events.registry.schema_rules import clashes
+from tristore.events.registry.schema_sample import MOST, UNNAMED, Sampler
+from tristore.events.registry.schema_shape import (
     Part,
     Shape,
     additional,
@@ -24,7 +24,7 @@ from tristore.events.schema_shape import (
     kinds,
     unevaluated,
 )
-from tristore.events.schema_side import Side, same, text
+from tristore.events.registry.schema_side import Side, same, text
 
 _MAX_STEPS = 4_000
 # Members and items of all probes together; what is beyond is reported without an example.

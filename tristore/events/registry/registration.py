@@ -6,9 +6,10 @@ from typing import Any
 
 from tristore.db.pool import Connection
 from tristore.errors import IncompatibleSchema, NotFound, SchemaConflict
-from tristore.events import catalogue, schema_safety, schema_store
-from tristore.events.compatibility import Mode, Verdict, compare
-from tristore.events.schema_version import SchemaVersion, Status
+from tristore.events import catalogue
+from tristore.events.registry import schema_safety, schema_store
+from tristore.events.registry.compatibility import Mode, Verdict, compare
+from tristore.events.registry.schema_version import SchemaVersion, Status
 
 
 @dataclass(frozen=True, slots=True)

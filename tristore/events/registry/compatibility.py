@@ -8,11 +8,11 @@ the other when the engine itself was asked; a break without one could not be rul
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tristore.events.schema_document import Node, pointer
-from tristore.events.schema_gap import MAX_SHOWN, Gap, TooComplex
-from tristore.events.schema_inclusion import Inclusion
-from tristore.events.schema_shape import Shape
-from tristore.events.schema_side import Side, text
+from tristore.events.registry.schema_document import Node, pointer
+from tristore.events.registry.schema_gap import MAX_SHOWN, Gap, TooComplex
+from tristore.events.registry.schema_inclusion import Inclusion
+from tristore.events.registry.schema_shape import Shape
+from tristore.events.registry.schema_side import Side, text
 
 Mode = Literal["backward", "forward", "full", "none"]
 Direction = Literal["backward", "forward"]

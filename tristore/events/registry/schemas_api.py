@@ -10,15 +10,16 @@ from starlette.responses import Response
 
 from tristore.auth import requires
 from tristore.errors import InvalidJson, InvalidQuery, SchemaConflict
-from tristore.events import catalogue, registration, schema_store, strictjson
+from tristore.events import catalogue, strictjson
 from tristore.events.admin import listing
 from tristore.events.admin.listing import Listing, Name, Pattern
 from tristore.events.api import read_body
-from tristore.events.compatibility import Mode
 from tristore.events.envelope import check_type
-from tristore.events.registration import Registration
-from tristore.events.schema_store import Place
-from tristore.events.schema_version import SchemaVersion, Status
+from tristore.events.registry import registration, schema_store
+from tristore.events.registry.compatibility import Mode
+from tristore.events.registry.registration import Registration
+from tristore.events.registry.schema_store import Place
+from tristore.events.registry.schema_version import SchemaVersion, Status
 from tristore.tokens import Principal
 
 router = APIRouter(prefix="/admin/event-schemas", dependencies=[requires("events:admin")])

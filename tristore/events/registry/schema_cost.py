@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tristore.events import pattern
-from tristore.events.schema_document import (
+from tristore.events.registry import pattern
+from tristore.events.registry.schema_document import (
     ARRAY_SINGLE,
     OBJECT_SINGLE,
     SAME_LISTS,
@@ -23,7 +23,7 @@ from tristore.events.schema_document import (
     resolve,
     subschemas,
 )
-from tristore.events.schema_engine import quickly_unique, types_of_values
+from tristore.events.registry.schema_engine import quickly_unique, types_of_values
 from tristore.events.strictjson import MAX_DEPTH
 
 # Measured with the worst values found, per place. Fractions are compared and divided exactly,

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from tristore.events.schema_document import mapped
-from tristore.events.schema_sample import FORMATS
-from tristore.events.schema_shape import Part, Shape
+from tristore.events.registry.schema_document import mapped
+from tristore.events.registry.schema_sample import FORMATS
+from tristore.events.registry.schema_shape import Part, Shape
 
 
 @dataclass(frozen=True, slots=True)

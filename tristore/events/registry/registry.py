@@ -8,7 +8,7 @@ from jsonschema_rs import Draft202012Validator
 from tristore.errors import InvalidEvent, Violation
 from tristore.events.catalogue import CatalogueEntry, entries
 from tristore.events.envelope import Event
-from tristore.events.schema_version import SchemaVersion
+from tristore.events.registry.schema_version import SchemaVersion
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tristore.events.schema_side import text
+from tristore.events.registry.schema_side import text
 
 # More are counted, but not shown one by one.
 MAX_SHOWN = 50

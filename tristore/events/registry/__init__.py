@@ -1,0 +1,1 @@
+"""Which schema an event must fit: versions, compatibility, safety."""
