@@ -27,7 +27,7 @@ from tristore.events.live.audience import Audience, Reader
 from tristore.events.live.frame import Frame
 from tristore.events.log import Stored
 
-_sql = load("tristore.events.live.live", "tail.sql")
+_sql = load("tristore.events.live", "tail.sql")
 _log = logging.getLogger(__name__)
 _PAGE = 500
 _PAGE_BYTES = 512 * 1024
