@@ -1,5 +1,6 @@
 """CloudEvents in and out: the same event in two shapes, and nothing lost between them."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 
 from tests.support.api import Api, own_api
 from tests.support.database import rows
+from tristore.db.pool import make_pool
 from tristore.errors import InvalidEvent
+from tristore.events import log
 from tristore.events.cloudevents import BATCH, ONE, from_cloudevent, to_cloudevent
 from tristore.events.envelope import Event
 
@@ -55,6 +58,29 @@ def test_a_cloudevent_becomes_an_event_and_one_again(api: Api) -> None:
     }
     changed = {"time": "2026-11-15T09:00:00.000000Z", "datacontenttype": "application/json"}
     assert to_cloudevent(event.to_json()) == CLOUD | changed
+
+
+def test_stored_events_are_offered_as_cloudevents(api: Api) -> None:
+    made = [Event.make("test.cloud.seen", {"n": n}, source="test") for n in range(3)]
+    asyncio.run(store(api.database, made))
+    headers = api.bearer("events:read")
+    path = f"{api.url}/admin/events"
+    one = httpx.get(f"{path}/{made[0].id}", headers={**headers, "Accept": ONE})
+    assert one.headers["content-type"] == ONE
+    assert (one.json()["specversion"], one.json()["data"]) == ("1.0", {"n": 0})
+    page = httpx.get(
+        f"{path}?type=test.cloud.seen&limit=2&order=asc", headers={**headers, "Accept": BATCH}
+    )
+    assert [event["id"] for event in page.json()] == [made[0].id, made[1].id]
+    rest = {"type": "test.cloud.seen", "order": "asc", "cursor": page.headers["x-next-cursor"]}
+    last = httpx.get(path, params=rest, headers={**headers, "Accept": BATCH})
+    assert [event["id"] for event in last.json()] == [made[2].id]
+
+
+async def store(database: str, made: list[Event]) -> None:
+    async with make_pool(database, name="test", max_size=1) as pool:
+        async with pool.connection() as conn, conn.transaction():
+            await log.append(conn, made, [event.body_hash() for event in made])
 
 
 def test_a_batch_is_taken_whole_and_a_retry_is_a_duplicate(api: Api) -> None:

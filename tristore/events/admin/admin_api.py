@@ -10,6 +10,7 @@ from starlette.responses import Response
 from tristore.auth import requires
 from tristore.db.deadline import connection_within
 from tristore.errors import InvalidQuery, NotFound
+from tristore.events import cloudevents
 from tristore.events.admin import completeness, health, search
 from tristore.events.admin.jsonpath import JsonPath
 from tristore.events.admin.listing import Instant, Listing, Name, Pattern
@@ -60,7 +61,7 @@ async def events(request: Request, query: Annotated[EventsQuery, Query()]) -> Re
     """A page of the log: `type` and `source` take exact values or `prefix.*`, `from` and `to`
     bound `occurredAt`, `jsonPath` looks into the payload (`$.a.b[0] == "x"`, or `$.a` for "is
     there"). `scanned` is present when a page ended early; its `nextCursor` goes on."""
-    return _json((await _find(request, query.filter(), query)).to_json())
+    return _page(request, await _find(request, query.filter(), query))
 
 
 @router.get("/events/{event_id:path}/trace")
@@ -68,14 +69,19 @@ async def trace(request: Request, event_id: str, query: Annotated[Listing, Query
     """Everything with the correlation id of an event, in order; the event alone if it has none."""
     event = await _one(request, event_id)
     if event.correlation_id is None:
-        return _json(Page([event], None).to_json())
+        return _page(request, Page([event], None))
     wanted = Filter(correlation_id=event.correlation_id, ascending=True)
-    return _json((await _find(request, wanted, query)).to_json())
+    return _page(request, await _find(request, wanted, query))
 
 
 @router.get("/events/{event_id:path}")
 async def event(request: Request, event_id: str) -> Response:
-    return _json((await _one(request, event_id)).to_json())
+    """One event; as a CloudEvent if the caller accepts `application/cloudevents+json`."""
+    found = await _one(request, event_id)
+    if cloudevents.ONE in request.headers.get("accept", ""):
+        made = orjson.dumps(cloudevents.to_cloudevent(found))
+        return Response(made, media_type=cloudevents.ONE)
+    return _json(found.to_json())
 
 
 @router.get("/completeness")
@@ -96,6 +102,15 @@ async def event_health(request: Request) -> Response:
     async with connection_within(platform.pool, SEARCH_SECONDS) as conn:
         found = await health.read(conn)
     return _json({**found, "queue": await health.queue(platform.queue)})
+
+
+def _page(request: Request, page: Page) -> Response:
+    """A page as the contract has it, or as a batch of CloudEvents with the cursor in a header."""
+    if cloudevents.BATCH not in request.headers.get("accept", ""):
+        return _json(page.to_json())
+    made = orjson.dumps([cloudevents.to_cloudevent(event) for event in page.rows])
+    headers = {"X-Next-Cursor": page.next_cursor} if page.next_cursor else {}
+    return Response(made, headers=headers, media_type=cloudevents.BATCH)
 
 
 async def _find(request: Request, wanted: Filter, listing: Listing) -> Page:
