@@ -1,6 +1,6 @@
 """The FastAPI app: routers, lifespan, and what every request passes on its way."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -26,8 +26,22 @@ from tristore.http.system_api import router as system_router
 from tristore.timestore.api import router as timestore_router
 from tristore.wiring import open_platform
 
+SYSTEM = (system_router, pages_router, sessions_router)
+# What one API process may serve; in production each can be a process of its own.
+SERVICES = {
+    "events": (
+        live_router,
+        events_router,
+        admin_router,
+        deadletters_router,
+        schemas_router,
+        subscriptions_router,
+    ),
+    "timestore": (timestore_router,),
+}
 
-def create_app(settings: Settings) -> FastAPI:
+
+def create_app(settings: Settings, services: Sequence[str] = tuple(SERVICES)) -> FastAPI:
     meters = Meters()
 
     @asynccontextmanager
@@ -46,16 +60,8 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
-    app.include_router(system_router)
-    app.include_router(pages_router)
-    app.include_router(sessions_router)
-    app.include_router(live_router)
-    app.include_router(events_router)
-    app.include_router(admin_router)
-    app.include_router(deadletters_router)
-    app.include_router(schemas_router)
-    app.include_router(subscriptions_router)
-    app.include_router(timestore_router)
+    for router in (*SYSTEM, *(router for name in services for router in SERVICES[name])):
+        app.include_router(router)
     if open_routes := auth.undeclared(app.routes):
         raise errors.StartRefused(f"routes without a declared policy: {', '.join(open_routes)}")
     answer_errors(app)

@@ -62,7 +62,7 @@ async def open_platform(settings: Settings) -> AsyncIterator[Platform]:
 async def open_relay(settings: Settings) -> AsyncIterator[Relay]:
     database_url, redis_url = _addresses(settings)
     async with (
-        make_pool(database_url, name="relay", max_size=4) as pool,
+        make_pool(database_url, name="relay", max_size=4, checked=False) as pool,
         Listener(database_url, [OUTBOX]) as listener,
     ):
         transport = await _transport(settings, redis_url, pool)
@@ -95,7 +95,7 @@ async def open_ingress(settings: Settings) -> AsyncIterator[QueueConsumer]:
         raise StartRefused("TRISTORE_REDIS_URL is `inline`: the relay stores events itself")
     events = settings.events
     queue = EventQueue(redis_url, events.queue)
-    async with make_pool(database_url, name="ingress", max_size=3) as pool:
+    async with make_pool(database_url, name="ingress", max_size=3, checked=False) as pool:
         try:
             await _refuse_eviction(queue)
             worker = EventIngressWorker(pool, _registry(settings), queue)

@@ -1,6 +1,9 @@
 """`tristore serve`: the API process."""
 
 import resource
+from typing import Annotated
+
+import typer
 
 from tristore import failpoints, observe
 from tristore.config import Settings
@@ -8,7 +11,11 @@ from tristore.config import Settings
 WS_MAX_BYTES = 64 * 1024
 
 
-def serve() -> None:
+def serve(
+    services: Annotated[
+        str | None, typer.Argument(help="Comma separated: events, timestore; default: all.")
+    ] = None,
+) -> None:
     """Serve the HTTP and WebSocket API."""
     # Imported here, so that no other command pays for the server.
     import uvicorn
@@ -16,15 +23,18 @@ def serve() -> None:
     from tristore.http.exposure import check_exposure
     from tristore.http.protocol import limited_http
     from tristore.http.sockets import ReaderSockets
-    from tristore.server import create_app
+    from tristore.server import SERVICES, create_app
 
+    chosen = services.split(",") if services else list(SERVICES)
+    if unknown := [name for name in chosen if name not in SERVICES]:
+        raise typer.BadParameter(f"unknown: {', '.join(unknown)}; known: {', '.join(SERVICES)}")
     settings = Settings()
     check_exposure(settings)
     _allow_many_sockets()
     observe.configure_logs("api")
     failpoints.arm(settings.failpoints)
     uvicorn.run(
-        create_app(settings),
+        create_app(settings, chosen),
         host=settings.host,
         port=settings.port,
         loop="uvloop",

@@ -47,11 +47,14 @@ class EventIngressWorker:
         """A schema that was registered before the jobs at hand were taken holds for them."""
         for attempt in itertools.count():
             try:
-                async with self._pool.connection() as conn:
-                    await schema_store.freshen(conn, self._registry)
+                await obedient(self._freshen())
                 return
             except _AWAY as error:
                 await _pause(attempt, error)
+
+    async def _freshen(self) -> None:
+        async with self._pool.connection() as conn:
+            await schema_store.freshen(conn, self._registry)
 
     def examine(self, jobs: Sequence[RawJob]) -> Batch:
         return examine(self._registry, jobs)

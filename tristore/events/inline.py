@@ -13,7 +13,7 @@ class Transport(Protocol):
     """What the relay sends through. When `add_events` returns, the events are under way or
     stored; when it raises `Unavailable`, they may be either, and are sent again."""
 
-    async def ping(self) -> None: ...
+    async def check(self) -> None: ...
     async def add_events(self, events: Sequence[Mapping[str, Any]], *, job_id: str) -> None: ...
     async def close(self) -> None: ...
 
@@ -22,7 +22,7 @@ class InlineTransport:
     def __init__(self, ingress: EventIngressWorker) -> None:
         self._ingress = ingress
 
-    async def ping(self) -> None:
+    async def check(self) -> None:
         return None
 
     async def add_events(self, events: Sequence[Mapping[str, Any]], *, job_id: str) -> None:

@@ -50,7 +50,7 @@ class Relay:
         """Sends one batch; true if more may be waiting."""
         try:
             if self._away_since is not None:
-                await self._transport.ping()
+                await self._transport.check()  # it may have come back as one that evicts
             sent = await self.send_batch()
             self._back()
             return sent == self._settings.relay_batch
