@@ -42,7 +42,10 @@ async def open_platform(settings: Settings) -> AsyncIterator[Platform]:
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(make_pool(database_url, name="api", max_size=20))
         listener = await stack.enter_async_context(Listener(database_url, [LOG, SCHEMAS]))
-        tail = Tail(pool, listener, settings.events.poll_seconds)
+        # Connections of its own: it tries again anyway, and readers must not wait for requests.
+        reading = make_pool(database_url, name="tail", max_size=4, checked=False)
+        await stack.enter_async_context(reading)
+        tail = Tail(reading, listener, settings.events.poll_seconds)
         await stack.enter_async_context(tail)
         queue = None
         if redis_url != INLINE:

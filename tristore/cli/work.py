@@ -5,6 +5,7 @@ import signal
 from typing import Annotated
 
 import typer
+import uvloop
 
 from tristore import failpoints, observe
 from tristore.config import Settings
@@ -24,7 +25,8 @@ def work(
     settings = Settings()
     observe.configure_logs(parts)
     failpoints.arm(settings.failpoints)
-    asyncio.run(_run(settings, chosen))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_run(settings, chosen))
 
 
 async def _run(settings: Settings, chosen: list[str]) -> None:

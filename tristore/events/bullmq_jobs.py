@@ -14,6 +14,7 @@ import msgpack
 from bullmq.backends import RedisBackend
 from bullmq.redis_connection import RedisConnection
 from redis.asyncio import Redis
+from redis.exceptions import NoScriptError
 
 from tristore.events.queue import connect
 from tristore.events.rawjob import RawJob
@@ -46,24 +47,22 @@ class BullJobs:
         options = {"token": self._token, "lockDuration": self._lock_ms, "limiter": None}
         args = [self._scripts.keys[""], _now_ms(), msgpack.packb(options)]
         keys = self._keys("wait active prioritized events stalled limiter delayed paused meta pc")
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for _ in range(most):
-                await self._scripts.commands["moveToActive"](
-                    keys=[*keys, self._scripts.keys["marker"]], args=args, client=pipe
-                )
-            answers = await pipe.execute()
-        return [RawJob.of(str(a[1]), _pairs(a[0])) for a in answers if a and a[0]]
+        answers = await self._call(
+            "moveToActive", [([*keys, self._keys("marker")[0]], args)] * most
+        )
+        taken = [a for a in answers if not isinstance(a, Exception)]
+        if not taken:
+            raise answers[0]
+        return [RawJob.of(str(a[1]), _pairs(a[0])) for a in taken if a and a[0]]
 
     async def finish(self, job_ids: Sequence[str]) -> None:
         """Acknowledges jobs whose events are stored. One whose lock was lost is another
         worker's now; one BullMQ cannot finish (a flow's parent, a broken hash) is removed."""
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for job_id in job_ids:
-                keys, args = self._scripts.moveToCompletedArgs(
-                    self._job(job_id), None, True, self._token, False
-                )
-                await self._scripts.commands["moveToFinished"](keys=keys, args=args, client=pipe)
-            answers = await pipe.execute(raise_on_error=False)
+        calls = [
+            self._scripts.moveToCompletedArgs(self._job(job_id), None, True, self._token, False)
+            for job_id in job_ids
+        ]
+        answers = await self._call("moveToFinished", calls)
         stuck = [i for i, answer in zip(job_ids, answers, strict=True) if _is_stuck(answer)]
         for job_id in stuck:
             await self._remove(job_id)
@@ -77,6 +76,20 @@ class BullJobs:
         """Puts jobs back whose worker has died; asked by every worker, done by one at a time."""
         found = await self._backend.moveStalledJobsToWait(_NEVER, self._lock_ms // 2)
         return len(found or [])
+
+    async def _call(self, name: str, calls: Sequence[tuple[list[Any], list[Any]]]) -> list[Any]:
+        """The script once per call, in one round trip. redis-py would ask in another whether
+        the server knows it; here it is told when it turns out that it does not."""
+        script = self._scripts.commands[name]
+        for _ in range(2):
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for keys, args in calls:
+                    pipe.evalsha(script.sha, len(keys), *keys, *args)
+                answers: list[Any] = await pipe.execute(raise_on_error=False)
+            if not any(isinstance(answer, NoScriptError) for answer in answers):
+                break
+            await self._redis.script_load(script.script)
+        return answers
 
     async def _remove(self, job_id: str) -> None:
         key = self._scripts.toKey(job_id)
