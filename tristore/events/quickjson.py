@@ -10,15 +10,18 @@ from typing import Any
 
 import orjson
 
-# Long digit runs and exponents, NUL and surrogate escapes, space between a key and its colon.
-_UNUSUAL = re.compile(rb'\d{19}|[eE][+-]?\d{3}|\\u(?:0000|[dD][89a-fA-F])|"[ \t\r\n]+:')
+# Every digit as 0 and every white space as a space: then fixed texts say what is unusual, and
+# finding those is many times as fast as a regular expression.
+_PLAIN = bytes.maketrans(b"123456789\t\r\n", b"000000000   ")
+_EXPONENT = re.compile(rb"[\[:,] *-?[0.]+[eE][+-]?000")
+_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 
 UNSURE = object()
 
 
 def loads(data: bytes, *, max_depth: int, max_keys: int, max_key_chars: int) -> Any:
     """The value, or UNSURE: then nothing is said about the text."""
-    if _UNUSUAL.search(data):
+    if _is_unusual(data):
         return UNSURE
     try:
         value = orjson.loads(data)
@@ -38,3 +41,16 @@ def loads(data: bytes, *, max_depth: int, max_keys: int, max_key_chars: int) -> 
         level = [x for item in objects for x in item.values()]
         level += [x for item in arrays for x in item]
     return UNSURE
+
+
+def _is_unusual(data: bytes) -> bool:
+    """Long digit runs, long exponents, NUL and surrogate escapes, space before a colon; and what
+    is neither object nor array, so that every number stands behind one of `[:,`."""
+    plain = data.translate(_PLAIN)
+    return (
+        plain.lstrip()[:1] not in (b"{", b"[")
+        or b"0" * 19 in plain
+        or b" :" in plain
+        or (b"\\u" in data and _ESCAPE.search(data) is not None)
+        or _EXPONENT.search(plain) is not None
+    )
