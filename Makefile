@@ -17,8 +17,9 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup
 	$(BIN)/python -m demo
 
+# Two workers, since the suite mostly waits for servers; tests/conftest.py says what stays together.
 test: setup check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: setup
 	$(BIN)/ruff check .

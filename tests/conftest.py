@@ -1,6 +1,7 @@
 """Real servers for every test: one embedded Postgres and Redis a run, a fresh database a test."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import psycopg
@@ -14,6 +15,17 @@ from tristore.local.postgres import EmbeddedPostgres
 from tristore.local.redis import EmbeddedRedis
 
 TEMPLATE = "template_tristore"
+HERE = Path(__file__).parent
+_SLOW_FIRST = {"pipeline": 0, "faults": 1, "unit": 3}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A module stays on one worker, so that what it shares is made once; all of Spark on one."""
+    for item in items:
+        file = item.path.relative_to(HERE)
+        item.add_marker(pytest.mark.xdist_group("spark" if "pipeline" in file.parts else str(file)))
+    # The longest groups first: a worker that gets one last would leave the other waiting.
+    items.sort(key=lambda item: _SLOW_FIRST.get(item.path.relative_to(HERE).parts[0], 2))
 
 
 @pytest.fixture(scope="session")
