@@ -16,6 +16,13 @@ SCRIPTS = [
     "redis_return",
     "admin_events",
     "idle_sockets",
+    "metastore_sync",
+    "import_audit",
+    "uploads",
+    "big_file",
+    "children",
+    "metastore_writes",
+    "metastore_search",
 ]
 REPORT = Path(__file__).with_name("report.md")
 HEAD = """# Figures

@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import Any
 
-from bench.bare_insert import bare_insert, events
+from bench.bare_insert import bare_insert, bare_values, events
 from bench.figure import Figure
 from bench.servers import part, servers, stored, wait_until
 from tristore import Publisher
@@ -14,7 +14,8 @@ from tristore.config import Settings
 def run(scale: float = 1.0) -> list[Figure]:
     count = int(100_000 * scale)
     with servers() as (settings, _):
-        limit = bare_insert(str(settings.database_url), count)
+        one_by_one = bare_insert(str(settings.database_url), count)
+        together = bare_values(str(settings.database_url), count)
         warm, made = given(1000), given(count)
         with part(settings, "work", "ingress"):
             asyncio.run(publish(settings, warm))
@@ -22,9 +23,13 @@ def run(scale: float = 1.0) -> list[Figure]:
             started = time.perf_counter()
             asyncio.run(publish(settings, made))
             seconds = wait_until(lambda: stored(settings) == count + 1000) - started
-    name = f"{count:,} events by publish_many until in the log"
-    target = "12,000/s and 0.60 of batched INSERT"
-    return [Figure(name, count / seconds, "events/s", limit, "batched INSERT", target)]
+    name, unit = f"{count:,} events by publish_many until in the log", "events/s"
+    rate, target = count / seconds, "12,000/s and 0.60"
+    executemany, values = "batched INSERT, executemany in pipelines", "INSERTs of 500 rows each"
+    return [
+        Figure(name, rate, unit, one_by_one, executemany, target),
+        Figure(name, rate, unit, together, values, target),
+    ]
 
 
 def given(count: int) -> list[dict[str, Any]]:

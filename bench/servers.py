@@ -7,14 +7,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import psycopg
+from psycopg.rows import tuple_row
 
 from tristore.config import Settings
 from tristore.db.migrate import migrate
 from tristore.local.postgres import EmbeddedPostgres
 from tristore.local.redis import EmbeddedRedis
+
+_LAST = "SELECT last FROM bus.ingress_head"
 
 
 @contextmanager
@@ -52,9 +56,15 @@ def part(settings: Settings, *argv: str, **extra: str) -> Iterator[subprocess.Po
 
 
 def stored(settings: Settings) -> int:
-    with psycopg.connect(str(settings.database_url)) as conn:
-        row = conn.execute("SELECT last FROM bus.ingress_head").fetchone()
+    row = _asking(str(settings.database_url)).execute(_LAST).fetchone()
     return int(row[0]) if row else 0
+
+
+@cache
+def _asking(database_url: str) -> psycopg.Connection[tuple[int]]:
+    """One connection for all the questions of a measurement: a new one for each would take
+    the processor from what is measured."""
+    return psycopg.connect(database_url, autocommit=True, row_factory=tuple_row)
 
 
 def wait_until(ask: Callable[[], object], seconds: float = 120) -> float:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import AliasChoices, BaseModel, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -115,6 +116,65 @@ class TimestoreSettings(BaseModel):
     max_events_per_trigger: int = Field(
         100_000, ge=1, description="Most events one micro-batch takes from the log."
     )
+    filestore_sync: bool = Field(
+        True, description="Make activity and growth tables of the filestore's events."
+    )
+    growth_depth: int = Field(
+        2, ge=0, le=8, description="How many levels of folders the growth table tells apart."
+    )
+
+
+class FilestoreSettings(BaseModel):
+    allowed_roots: str = Field(
+        "",
+        description="Folders under which local mounts may lie, comma separated; unset: any but "
+        "system folders, while the API listens on loopback only.",
+    )
+    allowed_endpoints: str = Field(
+        "",
+        description="Private or loopback S3 endpoints that mounts may use, comma separated.",
+    )
+    wait_seconds: float = Field(
+        10, ge=0, description="How long a command waits for another that works on its path."
+    )
+    chunk_nodes: int = Field(
+        500, ge=1, le=500, description="Nodes a recursive command or an import changes at once."
+    )
+    audit_seconds: int = Field(
+        3600, ge=1, description="Time between two audits of a mount that sets none of its own."
+    )
+    staging_keep_seconds: int = Field(
+        3600, ge=1, description="Age at which abandoned staging and trash files are swept."
+    )
+    s3_timeout_seconds: float = Field(
+        10, gt=0, description="Longest wait for one answer of an S3 server."
+    )
+    max_upload_bytes: int | None = Field(
+        None, ge=1, description="Largest file that may be uploaded; unset: as the mount has room."
+    )
+
+
+class MetastoreSettings(BaseModel):
+    filestore_sync: bool = Field(
+        True, description="Keep one record per file and directory of the filestore."
+    )
+    filestore_namespace: str = Field(
+        "filestore",
+        pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$",
+        description="Namespace of the records that follow the filestore.",
+    )
+    max_metadata_bytes: int = Field(
+        256 * 1024, ge=1, le=4 * 1024 * 1024, description="Largest metadata of one record."
+    )
+    max_bulk_items: int = Field(
+        5_000, ge=1, le=50_000, description="Most items one bulk call may have."
+    )
+    max_bulk_bytes: int = Field(
+        16 * 1024 * 1024, ge=1, description="Largest body of one bulk call."
+    )
+    idempotency_keep_hours: float = Field(
+        48, gt=0, description="How long the answer to a write with an Idempotency-Key is kept."
+    )
 
 
 class Settings(BaseSettings):
@@ -151,6 +211,12 @@ class Settings(BaseSettings):
     events: EventsSettings = EventsSettings()
     publisher: PublisherSettings = PublisherSettings()
     timestore: TimestoreSettings = TimestoreSettings()
+    filestore: FilestoreSettings = FilestoreSettings()
+    metastore: MetastoreSettings = MetastoreSettings()
+
+    def records_of_nodes(self) -> str | None:
+        """The namespace in which every node of the filestore has its record, unless that is off."""
+        return self.metastore.filestore_namespace if self.metastore.filestore_sync else None
 
     def tables_root(self) -> str:
         return self.timestore.root or str(self.data_dir.absolute() / "tables")
@@ -164,3 +230,22 @@ def child_environment(overrides: Mapping[str, str]) -> dict[str, str]:
 def set_environment(name: str, value: str) -> None:
     """For libraries that can be told only so: Spark's launcher finds Java by JAVA_HOME."""
     os.environ[name] = value
+
+
+class S3Credentials(NamedTuple):
+    access_key_id: str
+    secret_access_key: str
+    session_token: str | None
+
+    def __repr__(self) -> str:
+        return f"S3Credentials({self.access_key_id!r}, …)"
+
+
+def credentials(reference: str) -> S3Credentials | None:
+    """What `env:NAME` refers to; None when the environment does not hold it."""
+    name = reference.removeprefix("env:")
+    key = os.environ.get(f"{name}_ACCESS_KEY_ID")
+    secret = os.environ.get(f"{name}_SECRET_ACCESS_KEY")
+    if not key or not secret or name == reference:
+        return None
+    return S3Credentials(key, secret, os.environ.get(f"{name}_SESSION_TOKEN") or None)

@@ -5,7 +5,10 @@ TristoreError
 │   ├── Unavailable            a server (Postgres, Redis) is away
 │   ├── BufferFull             a publisher holds as many unsent events as it may
 │   ├── Unsent                 a publisher ends or flushes and could not send everything
-│   └── OutcomeUnknown         a commit may or may not have happened; safe to retry by id
+│   ├── OutcomeUnknown         a commit may or may not have happened; safe to retry by id
+│   ├── Busy                   another command works on the path; says which
+│   ├── ChangedOutside         content was changed behind the filestore's back; being settled
+│   └── StorageFull            the mount has no room
 └── Terminal                   trying the same again gives the same answer
     ├── InvalidEvent           an event breaks the envelope or its schema; lists every violation
     ├── InvalidSchema          a schema is malformed or dangerous; lists every reason
@@ -28,6 +31,23 @@ TristoreError
     ├── PositionAhead          the asked position has not been reached
     ├── EpochChanged           a cursor belongs to a history of the log that is no more
     ├── CheckpointMismatch     a pipeline checkpoint does not belong to this log or table
+    ├── InvalidPath            a path no mount may hold
+    ├── PathConflict           something stands at the path, or it is of another kind
+    ├── KeyConflict            an Idempotency-Key was used for another request
+    ├── VersionMismatch        the thing has another version than the caller knows
+    ├── ChecksumMismatch       content does not have the checksum or size that was announced
+    ├── ReadOnly               the mount is only observed
+    ├── ContentConflict        what stands at a path is not what the command expected
+    ├── ContentGone            the content of a path is no longer there
+    ├── ContentUnreadable      what stands at a path is no regular file or may not be read
+    ├── ContentDamaged         the bytes on a mount are not those that were stored
+    ├── StagingLost            content that waited to be published is gone; send it again
+    ├── StorageRefused         the store does not let the platform write; its owner must
+    ├── MountRefused           a folder or bucket cannot be a mount; says why
+    ├── InvalidRecord          a record breaks the rules of its namespace; lists every violation
+    ├── Refused                a hook does not want a change
+    ├── AlreadyExists          something of that name is there
+    ├── SwitchedOff            a part of the platform is off or paused; says how to switch it on
     └── StartRefused           a server cannot be started safely; says what to do
 """
 
@@ -61,6 +81,18 @@ class Unsent(Transient):
 
 
 class OutcomeUnknown(Transient):
+    pass
+
+
+class Busy(Transient):
+    pass
+
+
+class ChangedOutside(Transient):
+    pass
+
+
+class StorageFull(Transient):
     pass
 
 
@@ -179,6 +211,79 @@ class EpochChanged(Terminal):
 
 
 class CheckpointMismatch(Terminal):
+    pass
+
+
+class InvalidPath(Terminal):
+    pass
+
+
+class PathConflict(Terminal):
+    pass
+
+
+class KeyConflict(Terminal):
+    pass
+
+
+class VersionMismatch(Terminal):
+    pass
+
+
+class ChecksumMismatch(Terminal):
+    pass
+
+
+class ReadOnly(Terminal):
+    pass
+
+
+class ContentConflict(Terminal):
+    pass
+
+
+class ContentGone(Terminal):
+    pass
+
+
+class ContentUnreadable(Terminal):
+    pass
+
+
+class ContentDamaged(Terminal):
+    pass
+
+
+class StagingLost(Terminal):
+    pass
+
+
+class StorageRefused(Terminal):
+    pass
+
+
+class MountRefused(Terminal):
+    pass
+
+
+class InvalidRecord(Terminal):
+    """`violations` is never empty; their paths lead into the request."""
+
+    def __init__(self, violations: list[Violation]) -> None:
+        self.violations = violations
+        listed = "; ".join(f"{v.path or '/'}: {v.message}" for v in violations[:20])
+        super().__init__(f"the record is refused: {listed}")
+
+
+class Refused(Terminal):
+    pass
+
+
+class AlreadyExists(Terminal):
+    pass
+
+
+class SwitchedOff(Terminal):
     pass
 
 

@@ -14,6 +14,12 @@ from tristore.events.api import router as events_router
 from tristore.events.live.live_api import router as live_router
 from tristore.events.registry.schemas_api import router as schemas_router
 from tristore.events.subscriptions_api import router as subscriptions_router
+from tristore.filestore.commands_api import router as commands_router
+from tristore.filestore.files_api import router as files_router
+from tristore.filestore.jobs_api import router as jobs_router
+from tristore.filestore.journal_api import router as journal_router
+from tristore.filestore.mounts_api import router as mounts_router
+from tristore.filestore.nodes_api import router as nodes_router
 from tristore.http import pages
 from tristore.http.access import Access
 from tristore.http.answers import answer_errors
@@ -23,12 +29,20 @@ from tristore.http.readiness import Readiness
 from tristore.http.scrape import Meters, Scrape
 from tristore.http.sessions_api import router as sessions_router
 from tristore.http.system_api import router as system_router
+from tristore.metastore.bulk_api import PATH as BULK
+from tristore.metastore.bulk_api import router as bulk_router
+from tristore.metastore.namespaces_api import router as namespaces_router
+from tristore.metastore.records_api import router as records_router
+from tristore.metastore.search_api import router as search_router
+from tristore.metastore.sync_api import router as sync_router
 from tristore.timestore.api import router as timestore_router
 from tristore.wiring import open_platform
 
 SYSTEM = (system_router, pages_router, sessions_router)
 # What one API process may serve; in production each can be a process of its own.
+# In the order they are looked through: what is asked most stands first.
 SERVICES = {
+    "metastore": (records_router, bulk_router, search_router, namespaces_router, sync_router),
     "events": (
         live_router,
         events_router,
@@ -36,6 +50,14 @@ SERVICES = {
         deadletters_router,
         schemas_router,
         subscriptions_router,
+    ),
+    "filestore": (
+        files_router,
+        commands_router,
+        nodes_router,
+        mounts_router,
+        journal_router,
+        jobs_router,
     ),
     "timestore": (timestore_router,),
 }
@@ -60,14 +82,16 @@ def create_app(settings: Settings, services: Sequence[str] = tuple(SERVICES)) ->
         redoc_url=None,
         openapi_url=None,
     )
-    for router in (*SYSTEM, *(router for name in services for router in SERVICES[name])):
+    chosen = (router for name in SERVICES if name in services for router in SERVICES[name])
+    for router in (*chosen, *SYSTEM):
         app.include_router(router)
     if open_routes := auth.undeclared(app.routes):
         raise errors.StartRefused(f"routes without a declared policy: {', '.join(open_routes)}")
     answer_errors(app)
     _describe_security(app)
     # The last one added runs first.
-    app.add_middleware(Bodies, max_bytes=settings.http.max_body_bytes)
+    larger = {BULK: settings.metastore.max_bulk_bytes}
+    app.add_middleware(Bodies, max_bytes=settings.http.max_body_bytes, larger=larger)
     app.add_middleware(auth.Gate, login=pages.login)
     app.add_middleware(Access, requests=meters.requests, seconds=meters.seconds)
     app.add_middleware(observe.RequestIds)

@@ -48,6 +48,12 @@ class Principal:
     datasets: list[str] | None
 
     @property
+    def own_namespaces(self) -> list[str] | None:
+        """Those it may use; None: all. Records tell of files on every mount, so a token that is
+        limited to mounts has only the namespaces it names."""
+        return [] if self.namespaces is None and self.mounts is not None else self.namespaces
+
+    @property
     def limited(self) -> bool:
         return not (self.namespaces is None and self.mounts is None and self.datasets is None)
 

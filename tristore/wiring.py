@@ -19,6 +19,19 @@ from tristore.events.queue import EventQueue
 from tristore.events.registry.registry import Registry
 from tristore.events.registry.schema_watch import SchemaWatch
 from tristore.events.relay import Relay
+from tristore.filestore.owners import Owner
+from tristore.filestore.poke import Poke
+from tristore.filestore.recovery import Recovery
+from tristore.filestore.store import Filestore
+from tristore.filestore.upkeep import Upkeep
+from tristore.filestore.watch import Watcher
+from tristore.metastore.alignment import Alignment
+from tristore.metastore.hooks import Hooks
+from tristore.metastore.rules import Rulebook
+from tristore.metastore.store import Metastore, open_metastore
+from tristore.metastore.sync import FilestoreSync
+from tristore.metastore.sync_control import CONSUMER as SYNC
+from tristore.subscriptions import types_of
 from tristore.tokens import Tokens
 
 
@@ -33,6 +46,8 @@ class Platform:
     sessions: BrowserSessions
     tail: Tail
     live: LiveFeed
+    metastore: Metastore
+    filestore: Filestore
     queue: EventQueue | None  # None where the bus runs without one
 
 
@@ -58,7 +73,46 @@ async def open_platform(settings: Settings) -> AsyncIterator[Platform]:
         sessions = BrowserSessions(pool, settings.http.session_hours)
         live = LiveFeed(tail, tokens, settings.http)
         await stack.enter_async_context(live)
-        yield Platform(settings, pool, registry, tokens, sessions, tail, live, queue)
+        metastore = await stack.enter_async_context(open_metastore(pool, settings.metastore))
+        filestore = await stack.enter_async_context(open_filestore(settings, pool))
+        yield Platform(
+            settings, pool, registry, tokens, sessions, tail, live, metastore, filestore, queue
+        )
+
+
+@asynccontextmanager
+async def open_filestore(
+    settings: Settings, pool: Pool, *, recovering: bool = True
+) -> AsyncIterator[Filestore]:
+    """The filestore of one process, which also takes up what dead processes left open, unless
+    the caller does that when it likes."""
+    async with AsyncExitStack() as stack:
+        poke = await stack.enter_async_context(Poke(pool))
+        owner = Owner(pool)
+        stack.push_async_callback(owner.leave)
+        await stack.enter_async_context(owner)
+        filestore = Filestore(settings, pool, owner, poke)
+        stack.push_async_callback(filestore.aclose)
+        if recovering:
+            await stack.enter_async_context(Recovery(filestore.bench))
+        yield filestore
+
+
+@asynccontextmanager
+async def open_reconciler(settings: Settings) -> AsyncIterator[Upkeep]:
+    database_url, _ = _addresses(settings)
+    async with (
+        make_pool(database_url, name="reconcile", max_size=8, checked=False) as pool,
+        open_filestore(settings, pool) as filestore,
+    ):
+        yield Upkeep(filestore)
+
+
+@asynccontextmanager
+async def open_watcher(settings: Settings) -> AsyncIterator[Watcher]:
+    database_url, _ = _addresses(settings)
+    async with make_pool(database_url, name="watch", max_size=4, checked=False) as pool:
+        yield Watcher(pool, settings)
 
 
 @asynccontextmanager
@@ -111,6 +165,21 @@ async def open_ingress(settings: Settings) -> AsyncIterator[QueueConsumer]:
             )
         finally:
             await queue.close()
+
+
+@asynccontextmanager
+async def open_sync(settings: Settings) -> AsyncIterator[FilestoreSync]:
+    if (database_url := settings.database_url) is None:
+        raise StartRefused("TRISTORE_DATABASE_URL is not set; set it, or run `tristore up`")
+    if (namespace := settings.records_of_nodes()) is None:
+        raise StartRefused("TRISTORE_METASTORE__FILESTORE_SYNC is false: there is nothing to do")
+    alignment = Alignment(namespace, Rulebook(settings.metastore), Hooks.installed())
+    async with (
+        make_pool(database_url, name="sync", max_size=2, checked=False) as pool,
+        Listener(database_url, [LOG]) as listener,
+    ):
+        poll_seconds = settings.events.poll_seconds
+        yield FilestoreSync(pool, listener, alignment, types_of(SYNC), poll_seconds)
 
 
 def _registry(settings: Settings) -> Registry:

@@ -14,6 +14,7 @@ from faults.scenarios import (
     queues,
     readers,
     relays,
+    syncs,
     workers,
 )
 from faults.stage import Outcome, Stage
@@ -63,8 +64,11 @@ SCENARIOS = [
     Scenario("F17", "backends terminated", databases.backends_terminated),
     Scenario("F18", "stranger's open transaction", databases.held_by_a_stranger),
     Scenario("F19", "many writers, one tail", batches.written_by_many),
+    *_at("F21", "sync killed", syncs.killed, syncs.POINTS),
     Scenario("F22", "readers come in a burst", readers.come_in_a_burst),
     Scenario("F24", "wake-ups lost", readers.hear_nothing),
+    Scenario("F25", "file events shuffled, twice and late", syncs.shuffled),
+    Scenario("F25", "file events while Redis comes and goes", syncs.redis_away),
     Scenario("F26", "same event from 16 publishers", publishers.same_event_at_once),
     Scenario("F28", "log cut under a reader", readers.sleep_through_retention),
     Scenario("F37", "bad events among good ones", batches.with_a_bad_one),

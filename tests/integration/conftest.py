@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tristore.config import Settings
-from tristore.wiring import open_ingress, open_relay
+from tristore.config import INLINE, Settings
+from tristore.wiring import open_ingress, open_relay, open_sync
 
 
 @pytest.fixture
@@ -29,6 +29,20 @@ async def bus(start_part: Callable[..., Awaitable[object]], settings: Settings) 
     """A running relay and ingress."""
     await start_part(open_relay, settings)
     await start_part(open_ingress, settings)
+    return settings
+
+
+@pytest.fixture(params=[INLINE, "redis"])
+async def synced_platform(
+    request: pytest.FixtureRequest, settings: Settings, start_part: Callable[..., Awaitable[object]]
+) -> Settings:
+    """The whole way of a file's event, outbox to record: once without Redis, once with it."""
+    if request.param == INLINE:
+        settings = settings.model_copy(update={"redis_url": INLINE})
+    else:
+        await start_part(open_ingress, settings)
+    await start_part(open_relay, settings)
+    await start_part(open_sync, settings)
     return settings
 
 

@@ -1,5 +1,6 @@
 """One event's way: transaction, outbox, queue, ingress, log or dead letter."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -206,17 +207,18 @@ async def put_raw(
     await client.aclose()
 
 
+# Asked in a thread: housekeeping, a task of this very loop, may hold a lock on the table.
 async def _count(settings: Settings, wanted: int) -> bool:
-    return log_count(str(settings.database_url)) == wanted
+    return await asyncio.to_thread(log_count, str(settings.database_url)) == wanted
 
 
 async def _dead(settings: Settings, wanted: int) -> bool:
-    return len(dead_letters(str(settings.database_url))) == wanted
+    return len(await asyncio.to_thread(dead_letters, str(settings.database_url))) == wanted
 
 
 async def _outbox_done(settings: Settings, wanted: int) -> bool:
     done = "SELECT count(*) FROM bus.outbox WHERE state = 'done'"
-    return bool(value(str(settings.database_url), done) == wanted)
+    return bool(await asyncio.to_thread(value, str(settings.database_url), done) == wanted)
 
 
 async def _drained(settings: Settings) -> bool:

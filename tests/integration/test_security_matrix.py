@@ -82,7 +82,7 @@ def test_a_route_opens_only_to_its_scope(
     for name, headers in without_rights.items():
         answer = ask(api, method, path, headers)
         assert answer.status_code == 401, name
-        assert answer.json()["detail"]
+        assert method == "HEAD" or answer.json()["detail"]
     for scope in {*SCOPES, "nothing"} - {*scopes}:
         expected = auth.ANY_TOKEN in scopes
         assert (ask(api, method, path, tokens[scope]).status_code != 403) is expected, scope

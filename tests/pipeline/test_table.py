@@ -28,7 +28,7 @@ def files(table: Table, name: str, span: Span) -> list[DataFile]:
     file = table.folder / "data" / name / "day=2026-03-01" / "part.parquet"
     file.parent.mkdir(parents=True)
     pq.write_table(pa.table({"ingress_sequence": numbers, "text": [str(n) for n in numbers]}), file)
-    return describe(table.folder, table.folder / "data" / name, table.schema())
+    return describe(table.folder, table.folder / "data" / name, table.schema(), "day")
 
 
 def rows(table: Table) -> list[int]:
@@ -73,7 +73,7 @@ def test_a_file_of_another_shape_is_refused(table: Table) -> None:
     folder.mkdir(parents=True)
     pq.write_table(pa.table({"ingress_sequence": ["1"], "text": ["a"]}), folder / "part.parquet")
     with pytest.raises(TristoreError, match="but the table has"):
-        describe(table.folder, folder, table.schema())
+        describe(table.folder, folder, table.schema(), "day")
 
 
 def test_a_torn_file_is_refused(table: Table) -> None:
@@ -82,4 +82,4 @@ def test_a_torn_file_is_refused(table: Table) -> None:
     (file,) = (table.folder / "data").rglob("*.parquet")
     file.write_bytes(file.read_bytes()[:-10])
     with pytest.raises(pa.ArrowInvalid):
-        describe(table.folder, table.folder / "data" / "0-0", table.schema())
+        describe(table.folder, table.folder / "data" / "0-0", table.schema(), "day")

@@ -35,8 +35,10 @@ DOORS = {
     "deltalake.write_deltalake": ["pipeline"],
     "deltalake.writer": ["pipeline"],
     "deltalake.transaction": ["pipeline"],
+    "obstore": ["filestore.bucket", "filestore.multipart"],
     "duckdb": ["timestore.query"],
     "redis": ["events.queue", "events.bullmq_jobs", "events.consumer", "local.redis"],
+    "watchfiles": ["filestore.notices_watchfiles"],
     "bullmq": ["events.queue", "events.bullmq_jobs", "local.redis"],
 }
 LATE = ("import_module", "__import__")

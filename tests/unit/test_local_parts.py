@@ -6,7 +6,7 @@ import pytest
 
 from tristore.cli.status import look
 from tristore.cli.up import parts
-from tristore.config import Settings
+from tristore.config import MetastoreSettings, Settings
 from tristore.errors import NotFound
 
 
@@ -15,11 +15,17 @@ def names(settings: Settings, *, pipeline: bool = True) -> list[str]:
 
 
 def test_each_part_is_a_process_of_its_own() -> None:
-    assert names(Settings(redis_url=None)) == ["api", "relay", "ingress", "pipeline"]
+    expected = ["api", "relay", "ingress", "reconcile", "watch", "sync", "pipeline"]
+    assert names(Settings(redis_url=None)) == expected
 
 
 def test_without_a_queue_the_relay_does_the_ingress() -> None:
-    assert names(Settings(redis_url="inline")) == ["api", "relay", "pipeline"]
+    assert "ingress" not in names(Settings(redis_url="inline"))
+
+
+def test_without_the_sync_nobody_keeps_records_of_files() -> None:
+    off = MetastoreSettings(filestore_sync=False)
+    assert "sync" not in names(Settings(metastore=off))
 
 
 def test_the_pipeline_can_be_left_out() -> None:

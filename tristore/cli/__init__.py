@@ -9,6 +9,8 @@ from tristore.cli import (
     dlq,
     doctor,
     events,
+    fs,
+    meta,
     migrate,
     pipeline,
     schemas,
@@ -35,6 +37,8 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(events.app, name="events")
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(schemas.app, name="schemas")
+app.add_typer(fs.app, name="fs")
+app.add_typer(meta.app, name="meta")
 app.add_typer(token.app, name="token")
 app.add_typer(pipeline.app, name="pipeline")
 

@@ -1,6 +1,7 @@
 """How a client command finds the platform and speaks to it."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,13 +69,13 @@ class Client:
         return "ws" + self.url.removeprefix("http")
 
     def get(self, path: str, **params: Any) -> Any:
-        return self._ask("GET", path, params=_given(params))
+        return self.send("GET", path, params=_given(params))
 
     def post(self, path: str, body: Any = None, **params: Any) -> Any:
-        return self._ask("POST", path, params=_given(params), json=body)
+        return self.send("POST", path, params=_given(params), json=body)
 
     def delete(self, path: str, **params: Any) -> Any:
-        return self._ask("DELETE", path, params=_given(params))
+        return self.send("DELETE", path, params=_given(params))
 
     def pages(self, path: str, **params: Any) -> Iterator[dict[str, Any]]:
         """Every page of a list, one after the other."""
@@ -86,7 +87,13 @@ class Client:
             if cursor is None:
                 return
 
-    def _ask(self, method: str, path: str, **request: Any) -> Any:
+    def send(self, method: str, path: str, **request: Any) -> Any:
+        with self.http() as client:
+            return read_answer(client.request(method, path, **request))
+
+    @contextmanager
+    def http(self) -> "Iterator[httpx.Client]":
+        """For what streams; a platform that does not answer is told as an error of ours."""
         # Imported here, so that commands which ask nobody do not pay for it.
         import httpx
 
@@ -99,12 +106,11 @@ class Client:
                 timeout=httpx.Timeout(_SECONDS, connect=_CONNECT_SECONDS),
                 trust_env=outside,
             ) as client:
-                answer = client.request(method, path, **request)
+                yield client
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise errors.Unavailable(
                 f"no answer from {self.url} ({type(error).__name__}); is the platform running?"
             ) from None
-        return _read(answer)
 
 
 def folding(*names: str) -> "Table":
@@ -128,7 +134,7 @@ def _given(params: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if value is not None}
 
 
-def _read(answer: "httpx.Response") -> Any:
+def read_answer(answer: "httpx.Response") -> Any:
     try:
         body = answer.json() if answer.content else None
     except ValueError:

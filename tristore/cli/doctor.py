@@ -19,7 +19,7 @@ def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     # Imported here: the queue and the drivers take long to load, and other commands need neither.
     from tristore.cli.checkup import FAIL, Check, Patient, examine
 
-    database_url, redis_url, folder = _addresses(data_dir)
+    database_url, redis_url, folder = addresses(data_dir)
     patient = Patient(Settings(), database_url, redis_url, folder)
 
     async def run() -> list[Check]:
@@ -38,7 +38,7 @@ def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def _addresses(data_dir: Path | None) -> tuple[str, str, Path]:
+def addresses(data_dir: Path | None) -> tuple[str, str, Path]:
     settings = Settings()
     folder = (data_dir or settings.data_dir).absolute()
     if settings.database_url and settings.redis_url and data_dir is None:

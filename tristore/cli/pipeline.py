@@ -63,4 +63,6 @@ def _config(settings: Settings, folder: Path, java: Path) -> "PipelineConfig":
         driver_memory=settings.spark_driver_memory,
         trigger_seconds=settings.timestore.trigger_seconds,
         max_events_per_trigger=settings.timestore.max_events_per_trigger,
+        filestore_sync=settings.timestore.filestore_sync,
+        growth_depth=settings.timestore.growth_depth,
     )

@@ -45,6 +45,9 @@ def parts(settings: Settings, *, pipeline: bool) -> list[Part]:
     chosen = {"api": ["serve"], "relay": ["work", "relay"]}
     if settings.redis_url != INLINE:
         chosen["ingress"] = ["work", "ingress"]
+    chosen |= {name: ["work", name] for name in ("reconcile", "watch")}
+    if settings.metastore.filestore_sync:
+        chosen["sync"] = ["work", "sync"]
     if pipeline:
         chosen["pipeline"] = ["pipeline", "run"]
     start = [sys.executable, "-m", "tristore"]

@@ -2,7 +2,9 @@
 
 import asyncio
 import signal
-from typing import Annotated
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Annotated, Protocol
 
 import typer
 import uvloop
@@ -10,7 +12,11 @@ import uvloop
 from tristore import failpoints, observe
 from tristore.config import Settings
 
-PARTS = ("relay", "ingress")
+PARTS = ("relay", "ingress", "sync", "reconcile", "watch")
+
+
+class Runs(Protocol):
+    async def run(self) -> None: ...
 
 
 def work(
@@ -45,11 +51,14 @@ async def _run(settings: Settings, chosen: list[str]) -> None:
 
 async def _part(settings: Settings, part: str) -> None:
     # Imported here, so that no other command pays for the queue and the pool.
-    from tristore.wiring import open_ingress, open_relay
+    from tristore import wiring
 
-    if part == "relay":
-        async with open_relay(settings) as relay:
-            await relay.run()
-    else:
-        async with open_ingress(settings) as ingress:
-            await ingress.run()
+    opened: dict[str, Callable[[Settings], AbstractAsyncContextManager[Runs]]] = {
+        "relay": wiring.open_relay,
+        "ingress": wiring.open_ingress,
+        "sync": wiring.open_sync,
+        "reconcile": wiring.open_reconciler,
+        "watch": wiring.open_watcher,
+    }
+    async with opened[part](settings) as worker:
+        await worker.run()

@@ -13,13 +13,13 @@ _LIMITS = "SELECT set_config('statement_timeout', %s, true), set_config('jit', '
 
 
 @asynccontextmanager
-async def connection_within(pool: Pool, seconds: float) -> AsyncIterator[Connection]:
+async def connection_within(
+    pool: Pool, seconds: float, advice: str = "narrow it by type, source or time and try again"
+) -> AsyncIterator[Connection]:
     """One transaction; a statement that takes longer is cancelled and refused as too broad."""
     try:
         async with pool.connection() as conn, conn.transaction():
             await conn.execute(_LIMITS, [str(int(seconds * 1000))])
             yield conn
     except psycopg.errors.QueryCanceled:
-        raise TooBroad(
-            f"this took longer than {seconds:g} s; narrow it by type, source or time and try again"
-        ) from None
+        raise TooBroad(f"this took longer than {seconds:g} s; {advice}") from None

@@ -1,5 +1,10 @@
 """Connections to Postgres, shared by the tasks of one process."""
 
+import select
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import psycopg
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
@@ -26,9 +31,30 @@ def make_pool(database_url: str, *, name: str, max_size: int = 10, checked: bool
         timeout=_WAIT_SECONDS,
         reconnect_timeout=30,
         configure=_configure,
-        check=AsyncConnectionPool.check_connection if checked else None,
+        check=_check if checked else None,
         open=False,
     )
+
+
+@asynccontextmanager
+async def spendable(pool: Pool) -> AsyncIterator[Connection]:
+    """A connection for pipelines, which is not used again after an error: psycopg may take a
+    statement of a failed pipeline for prepared, and that connection would then fail for ever."""
+    async with pool.connection() as conn:
+        try:
+            yield conn
+        except psycopg.Error:
+            await conn.close()
+            raise
+
+
+async def _check(conn: Connection) -> None:
+    """Raises if the server has gone. One that has leaves an end of file to be read; while there is
+    nothing to read, the round trip of asking it is saved."""
+    poll = select.poll()
+    poll.register(conn.fileno(), select.POLLIN)
+    if poll.poll(0):
+        await AsyncConnectionPool.check_connection(conn)
 
 
 async def _configure(conn: Connection) -> None:

@@ -12,7 +12,7 @@ from tristore.events.outbox import Finished
 from tristore.events.wire import Incoming
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, for speed: as in wire.py
 class Candidate:
     """An event that passed every check and wants a place in the log.
 
@@ -46,6 +46,11 @@ class Batch:
     candidates: list[Candidate] = field(default_factory=list)
     letters: list[DeadLetter] = field(default_factory=list)
     finished: list[Finished] = field(default_factory=list)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing to do but to store new events."""
+        return not self.letters and not self.finished and not any(c.token for c in self.candidates)
 
     def refuse(self, letter: DeadLetter, finished: list[Finished]) -> None:
         self.letters.append(letter)

@@ -1,8 +1,8 @@
 """BullMQ's own scripts, many jobs to a round trip: take, acknowledge, keep, rescue.
 
 The library's Worker class takes one job a call, parses its data before anyone can object, and
-may end, or refuse to end, on its own. Here the same Lua scripts run in pipelines, and a job is
-handed on as the raw string from its hash.
+may end, or refuse to end, on its own. Here the same Lua scripts run for many jobs in one command,
+and a job is handed on as the raw string from its hash.
 """
 
 import time
@@ -14,7 +14,7 @@ import msgpack
 from bullmq.backends import RedisBackend
 from bullmq.redis_connection import RedisConnection
 from redis.asyncio import Redis
-from redis.exceptions import NoScriptError
+from redis.commands.core import AsyncScript
 
 from tristore.events.queue import connect
 from tristore.events.rawjob import RawJob
@@ -23,6 +23,41 @@ PREFIX = "bull"
 # BullMQ would move a job to its `failed` set after a few stalls; the ingress worker decides.
 _NEVER = 1_000_000
 _WAIT_SECONDS = 1.0
+# A script of the library as a function, called for one job after the other. Each fails alone.
+_FOR_MANY = """
+local function once(KEYS, ARGV)
+%s
+end
+local function answer_of(keys, args)
+    local ok, answer = pcall(once, keys, args)
+    if ok then return answer end
+    return {err = type(answer) == 'table' and answer.err or answer}
+end
+local answers = {}
+"""
+# Ends early when there is no more, or much already: nobody else is served meanwhile.
+_TAKE = """
+local bytes = 0
+for i = 1, tonumber(ARGV[4]) do
+    local answer = answer_of(KEYS, ARGV)
+    answers[i] = answer
+    if not answer.err then
+        if type(answer[1]) ~= 'table' then break end
+        for _, text in ipairs(answer[1]) do bytes = bytes + #text end
+        if bytes > tonumber(ARGV[5]) then break end
+    end
+end
+return answers
+"""
+_MOST_BYTES = 4 * 1024 * 1024
+_FINISH = """
+local args = {unpack(ARGV, 1, 8)}
+for i, id in ipairs(cmsgpack.unpack(ARGV[9])) do
+    args[1], KEYS[12] = id, args[7] .. id
+    answers[i] = answer_of(KEYS, args)
+end
+return answers
+"""
 
 
 class BullJobs:
@@ -32,6 +67,8 @@ class BullJobs:
         self._redis: Redis = connect(redis_url, timeout=10)
         self._backend = RedisBackend(queue, RedisConnection(self._redis), prefix=PREFIX)
         self._scripts = self._backend.scripts
+        self._take = self._for_many("moveToActive", _TAKE)
+        self._finish = self._for_many("moveToFinished", _FINISH)
         self._token = token
         self._lock_ms = int(lock_seconds * 1000)
 
@@ -45,24 +82,21 @@ class BullJobs:
     async def take(self, most: int) -> list[RawJob]:
         """The next jobs in order, locked for this worker."""
         options = {"token": self._token, "lockDuration": self._lock_ms, "limiter": None}
-        args = [self._scripts.keys[""], _now_ms(), msgpack.packb(options)]
         keys = self._keys("wait active prioritized events stalled limiter delayed paused meta pc")
-        answers = await self._call(
-            "moveToActive", [([*keys, self._keys("marker")[0]], args)] * most
-        )
+        args = [self._scripts.keys[""], _now_ms(), msgpack.packb(options), most, _MOST_BYTES]
+        answers = await self._take([*keys, *self._keys("marker")], args)
         taken = [a for a in answers if not isinstance(a, Exception)]
-        if not taken:
+        if answers and not taken:
             raise answers[0]
         return [RawJob.of(str(a[1]), _pairs(a[0])) for a in taken if a and a[0]]
 
     async def finish(self, job_ids: Sequence[str]) -> None:
         """Acknowledges jobs whose events are stored. One whose lock was lost is another
         worker's now; one BullMQ cannot finish (a flow's parent, a broken hash) is removed."""
-        calls = [
-            self._scripts.moveToCompletedArgs(self._job(job_id), None, True, self._token, False)
-            for job_id in job_ids
-        ]
-        answers = await self._call("moveToFinished", calls)
+        job = self._job(job_ids[0])
+        keys, args = self._scripts.moveToCompletedArgs(job, None, True, self._token, False)
+        ids = [job_id.encode("utf-8", "surrogateescape") for job_id in job_ids]
+        answers = await self._finish(keys, [*args, msgpack.packb(ids, use_bin_type=False)])
         stuck = [i for i, answer in zip(job_ids, answers, strict=True) if _is_stuck(answer)]
         for job_id in stuck:
             await self._remove(job_id)
@@ -77,19 +111,8 @@ class BullJobs:
         found = await self._backend.moveStalledJobsToWait(_NEVER, self._lock_ms // 2)
         return len(found or [])
 
-    async def _call(self, name: str, calls: Sequence[tuple[list[Any], list[Any]]]) -> list[Any]:
-        """The script once per call, in one round trip. redis-py would ask in another whether
-        the server knows it; here it is told when it turns out that it does not."""
-        script = self._scripts.commands[name]
-        for _ in range(2):
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for keys, args in calls:
-                    pipe.evalsha(script.sha, len(keys), *keys, *args)
-                answers: list[Any] = await pipe.execute(raise_on_error=False)
-            if not any(isinstance(answer, NoScriptError) for answer in answers):
-                break
-            await self._redis.script_load(script.script)
-        return answers
+    def _for_many(self, name: str, loop: str) -> AsyncScript:
+        return self._redis.register_script(_FOR_MANY % self._scripts.commands[name].script + loop)
 
     async def _remove(self, job_id: str) -> None:
         key = self._scripts.toKey(job_id)

@@ -1,6 +1,7 @@
 """The consumer: takes jobs from the queue, has their events stored, then acknowledges."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Protocol
@@ -44,6 +45,9 @@ class QueueConsumer:
     async def run(self) -> None:
         """Works until cancelled; then lets what it holds be stored, within a few seconds. An
         error in any task ends the process, which is restarted: a part must not idle."""
+        # A batch is thousands of objects that go when it is stored, by themselves. Looking for
+        # cycles among them again and again took a third of the worker's time.
+        gc.set_threshold(200_000, 20, 20)
         taking = asyncio.create_task(self._for_ever(self._take), name="take")
         others = [
             asyncio.create_task(self._sink.run(self._on_stored), name="sink"),

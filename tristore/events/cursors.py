@@ -101,6 +101,11 @@ async def lock(conn: Connection, consumer: str) -> int:
     return int(str(row[0]))
 
 
+async def note(conn: Connection, consumer: str, error: str | None) -> None:
+    """Tells operators why the reader does not get on; None: it does."""
+    await conn.execute(_sql.note, {"consumer": consumer, "error": error})
+
+
 async def forget(conn: Connection, consumer: str) -> None:
     """The next start begins anew, and retention no longer waits for this reader."""
     if not (await conn.execute(_sql.forget, {"consumer": consumer})).rowcount:

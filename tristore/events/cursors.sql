@@ -25,7 +25,8 @@ LEFT JOIN LATERAL (
             row_number() OVER (ORDER BY ingress_sequence) AS place
         FROM (
             SELECT * FROM bus.workflow_events
-            WHERE ingress_sequence > %(after)s AND ingress_sequence <= %(after)s + %(window)s
+            WHERE ingress_sequence > %(after)s
+                AND ingress_sequence <= %(after)s::bigint + %(window)s::bigint
                 AND type LIKE ANY (%(types)s)
             ORDER BY ingress_sequence
             LIMIT %(limit)s
@@ -46,6 +47,11 @@ RETURNING c.sequence
 -- name: lock
 -- Keeps other readers of the same name from handling the same event at the same time.
 SELECT sequence FROM bus.cursors WHERE consumer = %(consumer)s FOR UPDATE
+
+-- name: note
+-- Why a reader does not get on, for operators; nothing once it does.
+UPDATE bus.cursors SET last_error = %(error)s
+WHERE consumer = %(consumer)s AND last_error IS DISTINCT FROM %(error)s
 
 -- name: forget
 DELETE FROM bus.cursors WHERE consumer = %(consumer)s

@@ -28,7 +28,9 @@ from tristore.events import strictjson
 
 MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_METADATA_BYTES = 16 * 1024
+MAX_CORRELATION_ID = 200
 MAX_AHEAD_SECONDS = 24 * 3600
+_DATE = re.compile(r"\d{4}-", re.ASCII)
 _TYPE = re.compile(r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*){2,}")
 
 
@@ -48,15 +50,19 @@ def check_type(value: str) -> str:
 
 def _time_text(value: object) -> object:
     # Numbers would be read as seconds since 1970; the contract has text only.
-    if not isinstance(value, str | datetime):
-        raise ValueError("must be an RFC 3339 time")
-    return value
+    # So would digits alone in a text.
+    if isinstance(value, datetime) or (isinstance(value, str) and _DATE.match(value)):
+        return value
+    raise ValueError("must be an RFC 3339 time")
 
 
 def _in_utc(value: datetime) -> datetime:
     if value.timestamp() - time.time() > MAX_AHEAD_SECONDS:
         raise ValueError("lies more than 24 hours in the future")
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("lies before the year 1 in UTC") from None
 
 
 def _at_most(limit: int) -> AfterValidator:
@@ -85,7 +91,7 @@ class Event(BaseModel):
     source: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     occurred_at: Time
     payload: Annotated[dict[str, Any], _at_most(MAX_PAYLOAD_BYTES)]
-    correlation_id: Annotated[str, StringConstraints(max_length=200)] | None = None
+    correlation_id: Annotated[str, StringConstraints(max_length=MAX_CORRELATION_ID)] | None = None
     ttl: Annotated[int, Field(gt=0, lt=2**63)] | None = None
     metadata: Annotated[dict[str, Any], _at_most(MAX_METADATA_BYTES)] | None = None
     schema_version: Annotated[int, Field(ge=1, lt=2**31)] | None = None
@@ -112,6 +118,18 @@ class Event(BaseModel):
         except (strictjson.StrictJsonError, TypeError, ValueError, AttributeError) as error:
             raise InvalidEvent("envelope_invalid", [Violation("", str(error))]) from None
 
+    @classmethod
+    def of_checked(cls, fields: dict[str, Any]) -> Self:
+        """All the fields, by their Python names, of a value that is known to keep the rules.
+        `model_construct` does the same in five times the time."""
+        event = cls.__new__(cls)
+        set_slot = object.__setattr__
+        set_slot(event, "__dict__", fields)
+        set_slot(event, "__pydantic_fields_set__", _FIELDS)
+        set_slot(event, "__pydantic_extra__", None)
+        set_slot(event, "__pydantic_private__", None)
+        return event
+
     def to_json(self) -> dict[str, Any]:
         fields = self.model_dump(by_alias=True, exclude_none=True)
         fields["occurredAt"] = time_text(self.occurred_at)
@@ -129,9 +147,21 @@ class Event(BaseModel):
         Times, correlation ids and schema versions are left out because a publisher's retry, or
         the platform, may fill them in anew.
         """
-        names = ("type", "source", "payload", "ttl", "metadata")
-        body = {name: getattr(self, name) for name in names}
-        return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).digest()
+        return hash_of(self.type, self.source, self.payload, self.ttl, self.metadata)
+
+
+def hash_of(
+    type: str,
+    source: str,
+    payload: Mapping[str, Any],
+    ttl: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> bytes:
+    body = {"type": type, "source": source, "payload": payload, "ttl": ttl, "metadata": metadata}
+    return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).digest()
+
+
+_FIELDS = set(Event.model_fields)
 
 
 def time_text(value: datetime) -> str:

@@ -1,7 +1,7 @@
 """Examination: the checks an event passes before it may enter the log; no input or output."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -13,42 +13,56 @@ from tristore.events.batch import Batch, Candidate
 from tristore.events.deadletters import DeadLetter
 from tristore.events.envelope import Event, time_text
 from tristore.events.outbox import Finished
+from tristore.events.plain_event import latest, plain_event
 from tristore.events.rawjob import RawJob
 from tristore.events.registry.registry import Registry
 
+_STEP = 100
 # The relay names its jobs `<claim token>.<number>`.
 _RELAY_JOB = re.compile(r"([0-9a-f]{32})\.\d+")
 
 
-def examine(registry: Registry, jobs: Sequence[RawJob]) -> Batch:
-    """Reads and checks the events of the jobs; what fails is already a dead letter in it."""
-    batch, now = Batch(), datetime.now(UTC)
-    for job in jobs:
-        for incoming in wire.read(job.name, job.data):
-            examine_one(registry, batch, job, incoming, now)
-    failpoints.failpoint("ingress.after_validate")
-    return batch
+class Examination:
+    """Reads and checks the events of jobs; what fails is already a dead letter in its batch."""
 
+    def __init__(self, registry: Registry) -> None:
+        self.batch = Batch()
+        self._registry = registry
+        self._now = datetime.now(UTC)
+        self._latest = latest()
 
-def examine_one(
-    registry: Registry, batch: Batch, job: RawJob, incoming: wire.Incoming, now: datetime
-) -> None:
-    token = relay_token(job)
-    event: Event | None = None
-    try:
-        if incoming.refusal:
-            raise incoming.refusal
-        event = Event.parse(_completed(incoming.value, job, incoming.index))
-        if failpoints.armed():
-            failpoints.failpoint(f"ingress.event.{event.type}")
-        checked = registry.check(event)
-        if event.expired(now):
-            message = f"older than its ttl of {event.ttl} ms"
-            raise InvalidEvent("expired", [Violation("/ttl", message)])
-        batch.candidates.append(Candidate(checked, event.body_hash(), incoming, token))
-    except InvalidEvent as refusal:
-        letter = DeadLetter.of(refusal, incoming.raw, incoming.value)
-        batch.refuse(letter, _finished(letter, event, token))
+    def of(self, jobs: Iterable[RawJob]) -> Iterator[None]:
+        """Works in steps of about a millisecond, so that other tasks can have their turn."""
+        done = 0
+        for job in jobs:
+            token = relay_token(job)
+            for incoming in wire.read(job.name, job.data):
+                self.add_one(job, incoming, token)
+                done += 1
+                if done % _STEP == 0:
+                    yield
+
+    def add_one(self, job: RawJob, incoming: wire.Incoming, token: str | None) -> None:
+        event: Event | None = None
+        try:
+            if incoming.refusal:
+                raise incoming.refusal
+            event = self._event(_completed(incoming.value, job, incoming.index))
+            if failpoints.armed():
+                failpoints.failpoint(f"ingress.event.{event.type}")
+            checked = self._registry.check(event)
+            if event.ttl and event.expired(self._now):
+                message = f"older than its ttl of {event.ttl} ms"
+                raise InvalidEvent("expired", [Violation("/ttl", message)])
+            candidate = Candidate(checked, event.body_hash(), incoming, token)
+            self.batch.candidates.append(candidate)
+        except InvalidEvent as refusal:
+            letter = DeadLetter.of(refusal, incoming.raw, incoming.value)
+            self.batch.refuse(letter, _finished(letter, event, token))
+
+    def _event(self, value: Any) -> Event:
+        quick = plain_event(value, self._latest) if type(value) is dict else None
+        return quick or Event.parse(value)
 
 
 def condemned(job: RawJob, incoming: wire.Incoming) -> Batch:

@@ -8,18 +8,18 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from typing import cast
 
 import psycopg
 from psycopg_pool import PoolTimeout
 
 from tristore.cancellation import obedient
-from tristore.db.pool import Connection, Pool
+from tristore.db.pool import Connection, Pool, spendable
 from tristore.db.wakeups import LOG
 from tristore.errors import Unavailable
 from tristore.events import deadletters, log, outbox, suspects, wire
 from tristore.events.batch import Batch, Candidate
-from tristore.events.examination import condemned, examine, examine_one
+from tristore.events.examination import Examination, condemned, relay_token
 from tristore.events.queue import EventQueue
 from tristore.events.rawjob import RawJob
 from tristore.events.registry import schema_store
@@ -28,6 +28,7 @@ from tristore.failpoints import failpoint
 
 _log = logging.getLogger(__name__)
 _RETRY_SECONDS = (0.1, 0.25, 0.5, 1.0)
+_NOTIFY = f"SELECT pg_notify('{LOG}', '')"
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
 
 
@@ -38,10 +39,11 @@ class EventIngressWorker:
         self._pool = pool
         self._registry = registry
         self._queue = queue
+        self._suspicious = True  # whether there are suspects, as far as was asked
 
     async def handle(self, jobs: Sequence[RawJob]) -> None:
         await self.refresh()
-        await self.settle(self.examine(jobs))
+        await self.settle(await self.examine(jobs))
 
     async def refresh(self) -> None:
         """A schema that was registered before the jobs at hand were taken holds for them."""
@@ -53,11 +55,19 @@ class EventIngressWorker:
                 await _pause(attempt, error)
 
     async def _freshen(self) -> None:
+        """One cheap question, normally."""
         async with self._pool.connection() as conn:
-            await schema_store.freshen(conn, self._registry)
+            revision, self._suspicious = await suspects.watch(conn)
+            if revision != self._registry.revision:
+                await schema_store.freshen(conn, self._registry)
 
-    def examine(self, jobs: Sequence[RawJob]) -> Batch:
-        return examine(self._registry, jobs)
+    async def examine(self, jobs: Sequence[RawJob]) -> Batch:
+        """Lets other tasks have their turn: one of them is storing the batch before this one."""
+        examination = Examination(self._registry)
+        for _ in examination.of(jobs):
+            await asyncio.sleep(0)
+        failpoint("ingress.after_validate")
+        return examination.batch
 
     async def settle(self, batch: Batch) -> None:
         """Retries while Postgres is away; halves the batch when Postgres refuses an event."""
@@ -82,9 +92,9 @@ class EventIngressWorker:
                 batch = condemned(job, incoming)
                 await self.settle(batch)  # the accusation stands, for copies in other jobs
                 continue
-            batch = Batch()
-            examine_one(self._registry, batch, job, incoming, datetime.now(UTC))
-            await self.settle(batch)
+            examination = Examination(self._registry)
+            examination.add_one(job, incoming, relay_token(job))
+            await self.settle(examination.batch)
             await self._surely(suspects.acquit, raw_hash)
 
     async def _surely(self, ask: Callable[[Connection, bytes], Awaitable[int]], key: bytes) -> int:
@@ -100,16 +110,41 @@ class EventIngressWorker:
             return await ask(conn, key)
 
     async def _commit(self, batch: Batch) -> None:
-        batch = await self._without_killers(batch)
+        if self._suspicious:
+            batch = await self._without_killers(batch)
+        first = {candidate.event.id: candidate for candidate in reversed(batch.candidates)}
+        if batch.is_plain and len(first) == len(batch.candidates) <= log.FEW:
+            stored = await self._store_few(batch.candidates)
+            await self._announce(batch.candidates, stored)
+            batch = Batch([c for c in batch.candidates if c.event.id not in stored])
+            if not batch.candidates:
+                return
+        await self._store(batch)
+
+    async def _store_few(self, candidates: Sequence[Candidate]) -> dict[str, int]:
+        """Stores new events in one round trip; those that are missing in the answer are not new.
+
+        What a pipeline sends without BEGIN is one transaction, committed by its end.
+        """
+        events, hashes = [c.event for c in candidates], [c.body_hash for c in candidates]
+        async with spendable(self._pool) as conn:
+            async with conn.pipeline():
+                cursor = await log.start_append(conn, events, hashes)
+                await conn.execute(_NOTIFY)
+                failpoint("ingress.before_commit")
+            failpoint("ingress.after_commit")
+            return dict(cast(list[tuple[str, int]], await cursor.fetchall()))
+
+    async def _store(self, batch: Batch) -> None:
         letters, finished = list(batch.letters), list(batch.finished)
-        async with self._pool.connection() as conn, conn.transaction():
+        async with spendable(self._pool) as conn, conn.transaction():
             stored, conflicts = await self._append(conn, batch.candidates)
             letters += [candidate.conflict() for candidate in conflicts]
             finished += [done for c in batch.candidates for done in c.finished()]
             await deadletters.add(conn, letters)
             if finished:
                 await outbox.finish(conn, finished)
-            await conn.execute("SELECT pg_notify(%s, '')", [LOG])
+            await conn.execute(_NOTIFY)
             failpoint("ingress.before_commit")
         failpoint("ingress.after_commit")
         deadletters.report(letters)
@@ -133,11 +168,8 @@ class EventIngressWorker:
         return stored, [c for c in candidates if hashes[c.event.id] != c.body_hash]
 
     async def _without_killers(self, batch: Batch) -> Batch:
-        """Normally asks one cheap question and returns the batch as it is."""
+        hashes = [suspects.hash_of(c.incoming.raw) for c in batch.candidates]
         async with self._pool.connection() as conn:
-            if not await suspects.exist(conn):
-                return batch
-            hashes = [suspects.hash_of(c.incoming.raw) for c in batch.candidates]
             deadly = await suspects.deadly(conn, hashes)
         guilty = {place for place, found in enumerate(hashes) if found in deadly}
         return batch.without(guilty, suspects.verdict())
@@ -146,9 +178,12 @@ class EventIngressWorker:
         """Tells live listeners of what is new. They may miss it; the log does not."""
         if self._queue is None or not stored:
             return
-        fresh = (c for c in candidates if stored.pop(c.event.id, None))
+        untold = dict(stored)  # the same event may stand there twice
+        fresh = [c for c in candidates if untold.pop(c.event.id, None)]
         try:
-            await self._queue.announce([(c.event.type, c.message()) for c in fresh])
+            # For few it is as cheap to tell nobody as to ask whether anybody listens.
+            if len(fresh) <= log.FEW or await self._queue.listened():
+                await self._queue.announce([(c.event.type, c.message()) for c in fresh])
         except Unavailable as error:
             _log.warning("live channels away", extra={"error": str(error)})
 

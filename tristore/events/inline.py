@@ -1,12 +1,11 @@
 """The bus without a queue: what the relay sends is settled at once, by the same ingress code."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
-
-import orjson
+from collections.abc import Sequence
+from typing import Protocol
 
 from tristore.events.ingress import EventIngressWorker
 from tristore.events.rawjob import RawJob
+from tristore.events.wire import events_job
 
 
 class Transport(Protocol):
@@ -14,7 +13,7 @@ class Transport(Protocol):
     stored; when it raises `Unavailable`, they may be either, and are sent again."""
 
     async def check(self) -> None: ...
-    async def add_events(self, events: Sequence[Mapping[str, Any]], *, job_id: str) -> None: ...
+    async def add_events(self, bodies: Sequence[bytes], *, job_id: str) -> None: ...
     async def close(self) -> None: ...
 
 
@@ -25,8 +24,8 @@ class InlineTransport:
     async def check(self) -> None:
         return None
 
-    async def add_events(self, events: Sequence[Mapping[str, Any]], *, job_id: str) -> None:
-        job = RawJob(job_id, "events", orjson.dumps({"events": events}), timestamp_ms=0, stalled=0)
+    async def add_events(self, bodies: Sequence[bytes], *, job_id: str) -> None:
+        job = RawJob(job_id, "events", events_job(bodies), timestamp_ms=0, stalled=0)
         await self._ingress.handle([job])
 
     async def close(self) -> None:

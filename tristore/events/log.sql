@@ -23,8 +23,12 @@ WITH batch AS (
     WHERE NOT EXISTS (SELECT FROM bus.workflow_events w WHERE w.id = b.id)
 ), head AS (
     -- A clock set back must not make the log's times run backwards.
-    SELECT h.last, greatest(clock_timestamp(), w.received_at) AS now
-    FROM bus.ingress_head h LEFT JOIN bus.workflow_events w ON w.ingress_sequence = h.last
+    -- Not a join: taking the one row for many, the planner would read the whole log.
+    SELECT h.last, greatest(
+        clock_timestamp(),
+        (SELECT w.received_at FROM bus.workflow_events w WHERE w.ingress_sequence = h.last)
+    ) AS now
+    FROM bus.ingress_head h
 ), stored AS (
     INSERT INTO bus.workflow_events (
         ingress_sequence, received_at, id, type, source, occurred_at, payload, correlation_id,
@@ -38,6 +42,22 @@ WITH batch AS (
     UPDATE bus.ingress_head SET last = last + (SELECT count(*) FROM stored)
 )
 SELECT id, ingress_sequence FROM stored
+
+-- name: end
+-- Where the log ends, and the time of what comes next, after the head is locked.
+SELECT h.last, greatest(
+    clock_timestamp(),
+    (SELECT w.received_at FROM bus.workflow_events w WHERE w.ingress_sequence = h.last)
+)
+FROM bus.ingress_head h
+
+-- name: known
+-- Which of these ids are taken. As one JSON document, for the reason given above.
+SELECT id FROM bus.workflow_events
+WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s::jsonb)))
+
+-- name: move_head
+UPDATE bus.ingress_head SET last = last + %(count)s
 
 -- name: hashes
 -- What is stored under these ids.

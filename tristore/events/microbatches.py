@@ -19,7 +19,7 @@ SUSPECT = 2
 
 class Ingress(Protocol):
     async def refresh(self) -> None: ...
-    def examine(self, jobs: list[RawJob]) -> Batch: ...
+    async def examine(self, jobs: Sequence[RawJob]) -> Batch: ...
     async def settle(self, batch: Batch) -> None: ...
     async def settle_alone(self, job: RawJob) -> None: ...
 
@@ -51,7 +51,7 @@ class MicroBatches:
             if taken[0].stalled >= SUSPECT:
                 await self._examined.put((taken[0], taken))
             else:
-                await self._examined.put((self._ingress.examine(taken), taken))
+                await self._examined.put((await self._ingress.examine(taken), taken))
 
     async def _take(self) -> list[RawJob]:
         """One job that a dead worker held, alone; or every calm one that waits, up to the size."""

@@ -3,23 +3,34 @@
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tristore.errors import InvalidEvent, Violation
+
+_PLAIN = frozenset((str, int, bool))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonObject:
     def to_json(self) -> dict[str, object]:
         """Names in camelCase; fields that are None are left out."""
-        found = {_camel(field.name): getattr(self, field.name) for field in fields(self)}
-        return {key: _plain(key, value) for key, value in found.items() if value is not None}
+        found: dict[str, object] = {}
+        for name, key in _names(type(self)):  # type: ignore[arg-type]
+            value = getattr(self, name)
+            if value is not None:
+                found[key] = value if type(value) in _PLAIN else _plain(key, value)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload(JsonObject):
     TYPE: ClassVar[str]
     SCHEMA_VERSION: ClassVar[int]
+
+
+@cache
+def _names(kind: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name, _camel(field.name)) for field in fields(kind))
 
 
 @cache
@@ -33,7 +44,7 @@ def _plain(key: str, value: object) -> object:
     if isinstance(value, JsonObject):
         return value.to_json()
     if isinstance(value, tuple):
-        return [_plain(key, item) for item in value]
+        return [item if type(item) in _PLAIN else _plain(key, item) for item in value]
     if isinstance(value, datetime):
         return _time(key, value)
     return value

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Iterator
 
-import orjson
 import psycopg
 from psycopg_pool import PoolTimeout
 
@@ -104,15 +103,16 @@ class Relay:
             _log.warning("bus back, draining", extra={"away_seconds": round(seconds, 1)})
 
 
-def _jobs(envelopes: list[str]) -> Iterator[list[dict[str, object]]]:
+def _jobs(envelopes: list[str]) -> Iterator[list[bytes]]:
     """Events packed into jobs of bounded size, in order."""
-    job: list[dict[str, object]] = []
+    job: list[bytes] = []
     size = 0
     for envelope in envelopes:
-        if job and size + len(envelope) > _MAX_JOB_BYTES:
+        body = envelope.encode()
+        if job and size + len(body) > _MAX_JOB_BYTES:
             yield job
             job, size = [], 0
-        job.append(orjson.loads(envelope))
-        size += len(envelope)
+        job.append(body)
+        size += len(body)
     if job:
         yield job

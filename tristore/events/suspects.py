@@ -27,9 +27,11 @@ def verdict() -> InvalidEvent:
     return InvalidEvent("crash_loop", [Violation("", message)])
 
 
-async def exist(conn: Connection) -> bool:
-    row = await (await conn.execute(_sql.any)).fetchone()
-    return bool(row and row[0])
+async def watch(conn: Connection) -> tuple[int, bool]:
+    """What is asked before every batch: which schemas hold, and whether there are suspects."""
+    row = await (await conn.execute(_sql.watch)).fetchone()
+    assert row is not None
+    return cast(tuple[int, bool], row)
 
 
 async def deadly(conn: Connection, raw_hashes: Sequence[bytes]) -> set[bytes]:

@@ -1,5 +1,7 @@
 """Request bodies: counted while they stream, never decompressed, and JSON read strictly."""
 
+from collections.abc import Mapping
+
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -8,32 +10,43 @@ from tristore.events import strictjson
 from tristore.problem import problem
 
 # These routes read their JSON strictly themselves, and list what is wrong in their own terms.
-READS_ITSELF = frozenset({"/v1/events"})
+READS_ITSELF = frozenset({"/v1/events", "/metastore/v1/records", "/metastore/v1/records/bulk"})
+# What is put there is content, however large and whatever it calls itself; the route counts it.
+CONTENT = "/filestore/v1/files/"
 # Levels a request may put around an event or a schema.
 _WRAPPED = 8
 _GONE: Message = {"type": "http.disconnect"}
 
 
 class Bodies:
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+    """`larger`: the limits of paths that take more than the others."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int, larger: Mapping[str, int]) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._larger = larger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        counted = _Counted(receive, send, self._max_bytes, scope)
         try:
-            _check_encoding(headers)
-            counted.check_announced(headers.get("content-length", "0"))
-            if _is_json(headers) and scope["path"] not in READS_ITSELF:
-                await counted.check_json()
+            _check_encoding(Headers(scope=scope))
+            if not _is_content(scope):
+                receive, send = await self._counted(scope, receive, send)
         except TristoreError as refusal:
             await problem(refusal, scope)(scope, receive, send)
             return
-        await self._app(scope, counted.receive, counted.send)
+        await self._app(scope, receive, send)
+
+    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> tuple[Receive, Send]:
+        headers = Headers(scope=scope)
+        most = self._larger.get(scope["path"], self._max_bytes)
+        counted = _Counted(receive, send, most, scope)
+        counted.check_announced(headers.get("content-length", "0"))
+        if _is_json(headers) and scope["path"] not in READS_ITSELF:
+            await counted.check_json()
+        return counted.receive, counted.send
 
 
 class _Counted:
@@ -91,6 +104,10 @@ class _Counted:
 
     def _refusal(self) -> TooLarge:
         return TooLarge(f"the body is larger than {self._most} bytes; send less at a time")
+
+
+def _is_content(scope: Scope) -> bool:
+    return scope["method"] == "PUT" and str(scope["path"]).startswith(CONTENT)
 
 
 def _check_encoding(headers: Headers) -> None:

@@ -4,13 +4,17 @@ the question itself is answered at once."""
 import asyncio
 import time
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tristore.background import Background
 from tristore.errors import TristoreError
-from tristore.events.admin.vitals import Pulse, pulse
+from tristore.events.admin import vitals
+from tristore.events.admin.sync_health import SyncHealth
+from tristore.events.admin.vitals import Pulse
 from tristore.events.queue import EventQueue
+from tristore.filestore import drifts
+from tristore.filestore.drifts import Waiting
 from tristore.problem import as_tristore_error
 from tristore.wiring import Platform
 
@@ -23,8 +27,11 @@ STALE_SECONDS = 6.0
 
 @dataclass(frozen=True, slots=True)
 class Look:
+    """`degraded` is what works, but not as well as it should; it makes nothing red."""
+
     at: float
     checks: dict[str, str]
+    degraded: dict[str, str] = field(default_factory=dict)
 
     @property
     def ready(self) -> bool:
@@ -36,21 +43,28 @@ class Readiness(Background):
         self._platform = platform
         self._relay = Stillness()
         self._ingress = Stillness()
+        self._sync = Stillness()
+        self._reconcile = Stillness()
         self._latest = Look(time.monotonic(), {"api": "starting"})
 
     def latest(self) -> Look:
         if time.monotonic() - self._latest.at > STALE_SECONDS:
-            return Look(self._latest.at, {**self._latest.checks, "api": "is not looking any more"})
+            checks = {**self._latest.checks, "api": "is not looking any more"}
+            return Look(self._latest.at, checks, self._latest.degraded)
         return self._latest
 
     async def _work(self) -> None:
         while True:
-            self._latest = Look(time.monotonic(), await self._look())
+            self._latest = await self._look()
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _look(self) -> dict[str, str]:
-        beat, depth = await asyncio.gather(
-            _ask(pulse(self._platform.pool)), _ask(_depth(self._platform.queue))
+    async def _look(self) -> Look:
+        pool, namespace = self._platform.pool, self._platform.settings.records_of_nodes()
+        beat, depth, sync, waiting = await asyncio.gather(
+            _ask(vitals.pulse(pool)),
+            _ask(_depth(self._platform.queue)),
+            _ask(vitals.sync(pool, namespace)),
+            _ask(drifts.waiting(pool)),
         )
         checks = {"postgres": beat if isinstance(beat, str) else OK}
         if self._platform.queue is not None:
@@ -62,7 +76,14 @@ class Readiness(Background):
             checks["relay"] = relay if ingress == OK else OK
             if self._platform.queue is not None:  # without a queue the relay stores by itself
                 checks["ingress"] = ingress
-        return checks
+        if isinstance(sync, SyncHealth):
+            checks["sync"] = self._sync_state(sync)
+        degraded = {}
+        if isinstance(waiting, Waiting) and waiting.mounts:
+            checks["reconcile"] = self._reconcile_state(waiting)
+            if waiting.degraded_mounts:
+                degraded["filestore"] = _not_watched(waiting)
+        return Look(time.monotonic(), checks, degraded)
 
     def _relay_state(self, beat: Pulse) -> str:
         waits = beat.oldest_pending is not None
@@ -77,6 +98,25 @@ class Readiness(Background):
         still = self._ingress.seconds(depth > 0, progress, depth)
         if still > STUCK_SECONDS:
             return f"stuck: {depth} jobs wait and none was finished for {still:.0f} s"
+        return OK
+
+    def _sync_state(self, sync: SyncHealth) -> str:
+        """One that was paused stands still because somebody wants it to."""
+        waits = sync.lag > 0 and not sync.paused
+        still = self._sync.seconds(waits, sync.sequence)
+        if waits and sync.last_error:
+            return f"failing: {sync.last_error}"
+        if still > STUCK_SECONDS:
+            return f"stuck: {sync.lag} events wait and none was taken for {still:.0f} s"
+        return OK
+
+    def _reconcile_state(self, waiting: Waiting) -> str:
+        due = waiting.drift_seconds > 0
+        still = self._reconcile.seconds(due, None, waiting.drifts)
+        if still > STUCK_SECONDS and waiting.drift_seconds > STUCK_SECONDS:
+            return f"stuck: {waiting.drifts} drifting paths wait and none was settled"
+        if waiting.job_seconds > STUCK_SECONDS:
+            return f"stuck: an import or audit has waited for {waiting.job_seconds:.0f} s"
         return OK
 
 
@@ -95,6 +135,13 @@ class Stillness:
             self._since = now if waits else None
         self._progress, self._waiting = progress, waiting
         return 0.0 if self._since is None else now - self._since
+
+
+def _not_watched(waiting: Waiting) -> str:
+    """Without names: nobody needs a token to ask."""
+    count = waiting.degraded_mounts
+    mounts = "1 mount is" if count == 1 else f"{count} mounts are"
+    return f"{mounts} not watched whole: {waiting.why_degraded}"
 
 
 async def _depth(queue: EventQueue | None) -> int:

@@ -4,6 +4,8 @@ import asyncio
 import time
 
 from tristore.events.admin.vitals import Vitals, examine
+from tristore.filestore import drifts
+from tristore.filestore.drifts import Waiting
 from tristore.http.readiness import OK, Readiness
 from tristore.metrics import Counter, Family, Gauge, Histogram, render
 from tristore.wiring import Platform
@@ -36,6 +38,16 @@ class Meters:
         self.backlog = Gauge(
             "tristore_outbox_events", "Events in the outbox that are not stored yet.", ("state",)
         )
+        self.waiting = Gauge(
+            "tristore_outbox_waiting_events",
+            "Events of a source that wait to be sent.",
+            ("source",),
+        )
+        self.failed = Gauge(
+            "tristore_outbox_failed_sends",
+            "Sends that failed, of events that still wait.",
+            ("source",),
+        )
         self.oldest = Gauge(
             "tristore_outbox_oldest_seconds", "Age of the oldest event that waits to be sent."
         )
@@ -45,6 +57,25 @@ class Meters:
         )
         self.lag = Gauge(
             "tristore_consumer_lag_events", "Events a consumer has still to read.", ("consumer",)
+        )
+        self.sync_lag = Gauge(
+            "tristore_sync_lag_seconds", "Age of the oldest event the filestore sync has to read."
+        )
+        self.sync_refused = Gauge(
+            "tristore_sync_refused", "Nodes whose record breaks the rules of its namespace."
+        )
+        self.sync_paused = Gauge("tristore_sync_paused", "1 while the filestore sync is paused.")
+        self.drifts = Gauge(
+            "tristore_filestore_drifts", "Paths seen to differ from their nodes, not yet settled."
+        )
+        self.degraded = Gauge(
+            "tristore_filestore_degraded_mounts", "Mounts that are not watched whole."
+        )
+        self.jobs = Gauge(
+            "tristore_filestore_jobs", "Imports and audits of the last 30 days.", ("kind", "state")
+        )
+        self.scanned = Gauge(
+            "tristore_filestore_scanned_files", "What they have looked at so far.", ("kind",)
         )
 
     def families(self) -> list[Family]:
@@ -77,11 +108,14 @@ class Scrape:
             self._show(vitals)
         if depth := await self._depth():
             meters.depth.values = depth
+        if waiting := await self._waiting():
+            self._show_filestore(waiting)
 
     async def _vitals(self) -> Vitals | None:
         try:
             async with asyncio.timeout(3):
-                return await examine(self._platform.pool, self._counted_to)
+                namespace = self._platform.settings.records_of_nodes()
+                return await examine(self._platform.pool, self._counted_to, namespace)
         except Exception:
             return None  # `tristore_up` says so; the rest keeps its last value
 
@@ -94,6 +128,34 @@ class Scrape:
         except Exception:
             return None
 
+    async def _waiting(self) -> Waiting | None:
+        try:
+            async with asyncio.timeout(2):
+                return await drifts.waiting(self._platform.pool)
+        except Exception:
+            return None
+
+    def _show_filestore(self, waiting: Waiting) -> None:
+        meters = self._meters
+        meters.drifts.set(waiting.drifts)
+        meters.degraded.set(waiting.degraded_mounts)
+        meters.jobs.values = {key: count for key, (count, _) in waiting.jobs.items()}
+        scanned = {"import": 0, "reconcile": 0}
+        for (kind, _), (_, seen) in waiting.jobs.items():
+            scanned[kind] += seen
+        meters.scanned.values = {(kind,): seen for kind, seen in scanned.items()}
+
+    def _show_backlog(self, vitals: Vitals) -> None:
+        meters, states = self._meters, {"pending": 0, "enqueued": 0}
+        meters.waiting.values, meters.failed.values = {}, {}
+        for (state, source), (count, failed) in vitals.backlog.items():
+            states[state] += count
+            if state == "pending":
+                meters.waiting.set(count, source)
+                meters.failed.set(failed, source)
+        for state, count in states.items():
+            meters.backlog.set(count, state)
+
     def _show(self, vitals: Vitals) -> None:
         meters, pulse = self._meters, vitals.pulse
         self._counted_to = vitals.counted_to
@@ -102,8 +164,7 @@ class Scrape:
         meters.oldest.set(pulse.pending_seconds)
         for source, count in vitals.stored.items():
             meters.stored.add(count, source)
-        for state in ("pending", "enqueued"):
-            meters.backlog.set(vitals.backlog.get(state, 0), state)
+        self._show_backlog(vitals)
         # What has gone must not stay on the page with its last value.
         meters.dead.values = {}
         for (reason, source), count in vitals.dead_letters.items():
@@ -111,3 +172,7 @@ class Scrape:
         meters.lag.values = {}
         for consumer, sequence in vitals.consumers.items():
             meters.lag.set(max(0, pulse.last_sequence - sequence), consumer)
+        if vitals.sync:
+            meters.sync_lag.set(vitals.sync.lag_seconds)
+            meters.sync_refused.set(vitals.sync.refused)
+            meters.sync_paused.set(vitals.sync.paused)

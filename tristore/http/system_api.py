@@ -20,7 +20,8 @@ async def healthz() -> dict[str, str]:
 async def readyz(request: Request) -> JSONResponse:
     """The servers behind it answer too, and the workers move; if not, why."""
     look = request.app.state.readiness.latest()
-    return JSONResponse({"ready": look.ready, "checks": look.checks}, 200 if look.ready else 503)
+    body = {"ready": look.ready, "checks": look.checks, "degraded": look.degraded}
+    return JSONResponse(body, 200 if look.ready else 503)
 
 
 @router.get("/metrics", dependencies=[requires("events:read", "events:admin")])

@@ -47,6 +47,14 @@ class Checkpoint:
         found = json.loads(file.read_text("utf-8"))
         return cls(folder, found["appId"], Position.of_offset(found["initial"]))
 
+    def app_of(self, table: str) -> str:
+        """The Delta application under which this folder's query writes a table."""
+        return f"{table}:{self.owner}"
+
+    @property
+    def owner(self) -> str:
+        return self.app_id.partition(":")[2]
+
     def span(self, batch_id: int) -> Span:
         start = self.initial if batch_id == 0 else self._end(batch_id - 1)
         end = self._end(batch_id)
@@ -58,8 +66,12 @@ class Checkpoint:
         return self.initial if last is None else self._end(last)
 
     def finished(self) -> Position:
-        last = _newest(self.folder / "commits")
+        last = self.last_finished()
         return self.initial if last is None else self._end(last)
+
+    def last_finished(self) -> int | None:
+        """The number of the newest batch that Spark knows to be done."""
+        return _newest(self.folder / "commits")
 
     def _end(self, batch_id: int) -> Position:
         # Spark's offset log: a version line, a line about the batch, a line for each source.

@@ -20,20 +20,21 @@ _LONGEST_BOUND = 256
 @dataclass(frozen=True, slots=True)
 class DataFile:
     rows: int
-    first: int
-    last: int
+    low: dict[str, Any]
+    high: dict[str, Any]
     action: AddAction
 
 
-def describe(table: Path, folder: Path, schema: Schema) -> list[DataFile]:
+def describe(table: Path, folder: Path, schema: Schema, partition: str) -> list[DataFile]:
     """All Parquet files below `folder`, in a fixed order; the Delta log checks none of this."""
     expected = _columns(pa.schema(schema))
-    return [_describe(table, file, expected) for file in sorted(folder.rglob("*.parquet"))]
+    files = sorted(folder.rglob("*.parquet"))
+    return [_describe(table, file, expected, partition) for file in files]
 
 
-def _describe(table: Path, file: Path, expected: dict[str, pa.DataType]) -> DataFile:
+def _describe(table: Path, file: Path, expected: dict[str, pa.DataType], column: str) -> DataFile:
     footer = pq.read_metadata(file)
-    partition = _partition_values(file)
+    partition = _partition_values(file, column)
     found = _columns(footer.schema.to_arrow_schema())
     wanted = {name: kind for name, kind in expected.items() if name not in partition}
     if found != wanted:
@@ -48,17 +49,16 @@ def _describe(table: Path, file: Path, expected: dict[str, pa.DataType]) -> Data
         data_change=True,
         stats=json.dumps(stats),
     )
-    bounds = stats["minValues"]["ingress_sequence"], stats["maxValues"]["ingress_sequence"]
-    return DataFile(footer.num_rows, *bounds, action)
+    return DataFile(footer.num_rows, stats["minValues"], stats["maxValues"], action)
 
 
 def _columns(schema: pa.Schema) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in schema}
 
 
-def _partition_values(file: Path) -> dict[str, str]:
+def _partition_values(file: Path, column: str) -> dict[str, str]:
     pairs = (part.split("=", 1) for part in file.parts if "=" in part)
-    return {name: value for name, value in pairs if name == "day"}
+    return {name: value for name, value in pairs if name == column}
 
 
 def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:

@@ -11,22 +11,20 @@ from types import FrameType
 from typing import Any
 
 import psycopg
-from deltalake import Schema
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tristore.errors import CheckpointMismatch, Transient
-from tristore.pipeline import log, source, transforms
+from tristore.pipeline import catch_up, log, source
 from tristore.pipeline.checkpoint import Checkpoint
+from tristore.pipeline.feeds import EVENTS, feeds
 from tristore.pipeline.log import Position
 from tristore.pipeline.session import PipelineConfig, make_session
 from tristore.pipeline.sink import Sink
-from tristore.pipeline.table import Table
 from tristore.timestore import progress
 
-EVENTS = "events"
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 _log = logging.getLogger(__name__)
 
@@ -78,25 +76,27 @@ def _keep_running(
 
 
 def _writer(spark: SparkSession, config: PipelineConfig) -> DataStreamWriter:
-    """The line log -> events, checked against what checkpoint and table say of themselves."""
+    """The line log -> tables, checked against what checkpoint and tables say of themselves."""
     head = log.head(config.database_url)
     folder = config.checkpoint / EVENTS
     checkpoint = Checkpoint.open(folder, EVENTS, Position(head.epoch, head.earliest - 1))
     head.refuse_foreign(checkpoint.planned())
-    options = source.Options(
+    stream = spark.readStream.format(source.NAME).options(**_options(config, checkpoint)).load()
+    sink = Sink(feeds(config), checkpoint, config)
+    for feed in sink.feeds:
+        catch_up.prepare(spark, sink, feed)
+    writer = stream.writeStream.queryName(EVENTS).option("checkpointLocation", str(folder))
+    log.record(config.database_url, checkpoint.finished())
+    return writer.foreachBatch(sink)
+
+
+def _options(config: PipelineConfig, checkpoint: Checkpoint) -> dict[str, str]:
+    return source.Options(
         database_url=config.database_url,
         max_events=config.max_events_per_trigger,
         partition_rows=config.partition_rows,
         initial=checkpoint.initial.sequence,
-    )
-    stream = spark.readStream.format(source.NAME).options(**options.as_strings()).load()
-    events = transforms.with_day(stream)
-    table = Table(EVENTS, Path(config.tables_root) / EVENTS)
-    table.refuse_foreign(checkpoint)
-    table.create(Schema.from_json(events.schema.json()))
-    writer = events.writeStream.queryName(EVENTS).option("checkpointLocation", str(folder))
-    log.record(config.database_url, checkpoint.finished())
-    return writer.foreachBatch(Sink(table, checkpoint, config.database_url))
+    ).as_strings()
 
 
 def _watch(query: StreamingQuery, stop: threading.Event, parent: int) -> None:

@@ -23,6 +23,14 @@ SCHEMA = (
     "metadata string, schema_version int, body_hash binary"
 )
 
+# The same for `read_activity`: one row an event, several for an import.
+ACTIVITY_SCHEMA = (
+    "sequence bigint, event_id string, ordinal int, occurred_at timestamp, type string, "
+    "command string, mount string, path string, folder string, node_id string, kind string, "
+    "size_bytes bigint, size_delta bigint, state string, outcome string, duration_ms bigint, "
+    "principal string, journal_id bigint, correlation_id string, previous_path string"
+)
+
 _REBUILD = (
     "point the pipeline at the right database, or move the checkpoint folder and the table "
     "away and start again to rebuild the table from the log"
@@ -86,18 +94,34 @@ def record(database_url: str, position: Position) -> None:
 
 def read(database_url: str, after: int, through: int) -> Iterator["RecordBatch"]:
     """The events of `(after, through]`; numbers have no gaps, so fewer rows are an error."""
-    # Imported here: this runs in executors' workers, and planning needs no ADBC.
-    from adbc_driver_postgresql import dbapi
-
     rows = 0
-    with dbapi.connect(database_url, autocommit=True) as conn, conn.cursor() as cursor:
-        cursor.execute(_sql.read_range.format(after=int(after), through=int(through)))
-        for batch in cursor.fetch_record_batch():
-            rows += batch.num_rows
-            yield batch
+    for batch in _fetch(database_url, _sql.read_range, after, through):
+        rows += batch.num_rows
+        yield batch
     if rows != through - after:
         raise CheckpointMismatch(
             f"the log has {rows} of the {through - after} events in ({after}, {through}]; "
             "events were removed behind the pipeline: restore them, or move the checkpoint "
             "folder and the table away and start again"
         )
+
+
+def read_activity(database_url: str, after: int, through: int) -> Iterator["RecordBatch"]:
+    """What filestore events of `(after, through]` are as rows."""
+    return _fetch(database_url, _sql.read_activity, after, through)
+
+
+def count_activity(database_url: str, after: int, through: int) -> int:
+    with psycopg.connect(database_url) as conn:
+        row = conn.execute(_sql.count_activity, {"after": after, "through": through}).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _fetch(database_url: str, sql: str, after: int, through: int) -> Iterator["RecordBatch"]:
+    # Imported here: this runs in executors' workers, and planning needs no ADBC.
+    from adbc_driver_postgresql import dbapi
+
+    with dbapi.connect(database_url, autocommit=True) as conn, conn.cursor() as cursor:
+        cursor.execute(sql.format(after=int(after), through=int(through)))
+        yield from cursor.fetch_record_batch()

@@ -14,3 +14,15 @@ ORDER BY ingress_sequence
 INSERT INTO bus.cursors (consumer, sequence, epoch) VALUES (%(consumer)s, %(sequence)s, %(epoch)s)
 ON CONFLICT (consumer) DO UPDATE
 SET sequence = excluded.sequence, epoch = excluded.epoch, updated_at = clock_timestamp()
+
+-- name: read_activity
+-- The same for the rows that filestore events become; the view is also what queries read.
+SELECT sequence, event_id, ordinal, occurred_at, type, command, mount, path, folder, node_id, kind,
+       size_bytes, size_delta, state, outcome, duration_ms, principal, journal_id, correlation_id,
+       previous_path
+FROM bus.filestore_activity_v
+WHERE sequence > {after} AND sequence <= {through}
+
+-- name: count_activity
+SELECT count(*) FROM bus.filestore_activity_v
+WHERE sequence > %(after)s AND sequence <= %(through)s

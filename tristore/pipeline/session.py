@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tristore.config import set_environment
 from tristore.errors import StartRefused
-from tristore.pipeline.source import LogSource
+from tristore.pipeline.source import ActivitySource, LogSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,9 @@ class PipelineConfig:
     max_events_per_trigger: int = 100_000
     partition_rows: int = 25_000
     shuffle_partitions: int = 2
+    # Whether filestore events become activity and growth, and how deep growth looks into folders.
+    filestore_sync: bool = True
+    growth_depth: int = 2
     # Where executors find the driver; unset: loopback for a local master, else Spark's choice.
     driver_host: str | None = None
     executor_memory: str | None = None
@@ -53,7 +56,8 @@ def make_session(config: PipelineConfig) -> SparkSession:
     spark.sparkContext.setLogLevel("WARN")
     # It would log every call from the JVM.
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    spark.dataSource.register(LogSource)
+    for source in (LogSource, ActivitySource):
+        spark.dataSource.register(source)
     return spark
 
 

@@ -1,4 +1,4 @@
-"""The Spark data source `tristore_log`: the event log as a stream, and any range of it."""
+"""The Spark data sources over the log: events as a stream or a range, and filestore activity."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 NAME = "tristore_log"
+ACTIVITY = "tristore_activity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,26 @@ class LogReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         return _rows(self.options, partition)
+
+
+class ActivitySource(DataSource):
+    """Any range of the log as rows of filestore activity."""
+
+    @classmethod
+    def name(cls) -> str:
+        return ACTIVITY
+
+    def schema(self) -> str:
+        return log.ACTIVITY_SCHEMA
+
+    def reader(self, schema: StructType) -> "ActivityReader":
+        return ActivityReader(Options.parse(self.options))
+
+
+class ActivityReader(LogReader):
+    def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
+        assert isinstance(partition, SequenceRange)
+        return log.read_activity(self.options.database_url, partition.after, partition.through)
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

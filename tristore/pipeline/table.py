@@ -31,11 +31,11 @@ class Batch:
 class Table:
     name: str
     folder: Path
+    partition: str = "day"
 
     def create(self, schema: Schema) -> None:
-        if not self.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            DeltaTable.create(self.folder, schema, mode="ignore", partition_by=["day"])
+        self.folder.mkdir(parents=True, exist_ok=True)
+        DeltaTable.create(self.folder, schema, mode="ignore", partition_by=[self.partition])
 
     def exists(self) -> bool:
         return DeltaTable.is_deltatable(str(self.folder))
@@ -49,12 +49,16 @@ class Table:
         through = self._through(DeltaTable(self.folder)) if self.exists() else None
         if through is None and finished == checkpoint.initial.sequence:
             return
-        if through in (finished, planned) and self._knows(checkpoint.app_id):
+        if through in (finished, planned) and self._knows(checkpoint.app_of(self.name)):
             return
         raise CheckpointMismatch(
             f"table {self.name} ends at sequence {through or 0}, but the checkpoint at {finished} "
             f"(lost, copied, or of another table): {_REBUILD}"
         )
+
+    def through(self) -> int | None:
+        """The last sequence of the log that is in the table."""
+        return self._through(DeltaTable(self.folder))
 
     def has(self, batch: Batch) -> bool:
         return self._has(DeltaTable(self.folder), batch)
@@ -113,7 +117,7 @@ class Table:
             [file.action for file in files],
             mode="append",
             schema=table.schema(),
-            partition_by=["day"],
+            partition_by=[self.partition],
             commit_properties=properties,
         )
 

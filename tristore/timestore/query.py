@@ -147,8 +147,9 @@ def _select(table: "Snapshot") -> str:
     if not table.files:
         columns = (f'NULL::{kind} AS "{name}"' for name, kind in table.columns.items())
         return f"SELECT {', '.join(columns)} WHERE false"
-    # Left to itself DuckDB would make a DATE of the partition column.
-    hive = "hive_partitioning = true, hive_types = {'day': VARCHAR}"
+    # Left to itself DuckDB would make a DATE of a partition column.
+    kinds = ", ".join(f"'{name}': VARCHAR" for name in table.partitions)
+    hive = f"hive_partitioning = true, hive_types = {{{kinds}}}"
     return f"SELECT * FROM read_parquet({_list(table.files)}, {hive}, union_by_name = true)"
 
 

@@ -42,6 +42,7 @@ class Snapshot:
     files: list[str]
     rows: int
     columns: dict[str, str]
+    partitions: list[str]
     through: int | None
     committed_ms: int
 
@@ -71,6 +72,7 @@ def _read(folder: Path, name: str) -> Snapshot:
         files=[unquote(uri) for uri in table.file_uris()],
         rows=table.count(),
         columns={field.name: _sql_type(field.type.type) for field in table.schema().fields},
+        partitions=list(table.metadata().partition_columns),
         through=table.transaction_version(through_app(name)),
         committed_ms=_committed_ms(folder / "_delta_log" / f"{table.version():020}.json"),
     )

@@ -86,21 +86,24 @@ async def event(request: Request, event_id: str) -> Response:
 
 @router.get("/completeness")
 async def ledger(request: Request, query: Annotated[LedgerQuery, Query()]) -> Response:
-    """Per source and minute: outbox rows = stored + dead-lettered + in flight, or the ids that
-    are missing."""
+    """Per source and minute: outbox rows = stored + dead-lettered + in flight, and stored events of
+    nodes = in the metastore's view, or the ids that are missing."""
     if query.from_ and query.to and query.from_ >= query.to:
         raise InvalidQuery("`from` must lie before `to`")
-    async with connection_within(request.app.state.platform.pool, LEDGER_SECONDS) as conn:
-        found = await completeness.read(conn, query.from_, query.to)
+    platform = request.app.state.platform
+    async with connection_within(platform.pool, LEDGER_SECONDS) as conn:
+        namespace = platform.settings.records_of_nodes()
+        found = await completeness.read(conn, query.from_, query.to, namespace)
     return _json(found.to_json(query.limit, query.cursor))
 
 
 @router.get("/event-health")
 async def event_health(request: Request) -> Response:
-    """Queue depth, outbox backlog, lag of each consumer, dead letters, publish rates."""
+    """Queue depth, outbox backlog, lag of each consumer, the filestore sync, dead letters, publish
+    rates."""
     platform = request.app.state.platform
     async with connection_within(platform.pool, SEARCH_SECONDS) as conn:
-        found = await health.read(conn)
+        found = await health.read(conn, platform.settings.records_of_nodes())
     return _json({**found, "queue": await health.queue(platform.queue)})
 
 

@@ -1,9 +1,11 @@
-"""The ledger: every outbox row is stored, dead-lettered or in flight, or its id is named.
+"""The ledger: every outbox row is stored, dead-lettered or in flight, or its id is named; and every
+stored event of a file or directory has reached its record.
 
 Events put straight into the queue have no outbox row to be missing from; they are counted in a
 column of their own.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -22,6 +24,14 @@ DEFAULT_WINDOW = timedelta(hours=1)
 LONGEST_WINDOW = timedelta(days=7)
 NAMED = 100
 COUNTS = ("outbox", "stored", "dead_lettered", "in_flight", "missing", "queue_published")
+# The metastore's column: node events = in view + waiting + refused + missing.
+VIEW = {
+    "nodeEvents": "node_events",
+    "inView": "in_view",
+    "waiting": "view_waiting",
+    "refused": "view_refused",
+    "missing": "view_missing",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,11 @@ class Minute:
     in_flight: int
     missing: int
     queue_published: int
+    node_events: int
+    in_view: int
+    view_waiting: int
+    view_refused: int
+    view_missing: int
     missing_ids: list[str]
 
     def to_json(self) -> dict[str, Any]:
@@ -50,14 +65,19 @@ class Ledger:
     covers_from: datetime
     note: str | None
     minutes: list[Minute]
+    followed: bool  # whether there is a sync that the metastore's column can be held to
 
     @property
     def verdict(self) -> str:
-        missing = sum(minute.missing for minute in self.minutes)
+        missing = sum(minute.missing + minute.view_missing for minute in self.minutes)
         open_rows = sum(minute.in_flight for minute in self.minutes)
+        waiting = sum(minute.view_waiting for minute in self.minutes)
         if missing:
             return f"broken, {missing} missing"
-        return f"open, 0 missing, {open_rows} in flight" if open_rows else "closed, 0 missing"
+        if not open_rows and not waiting:
+            return "closed, 0 missing"
+        late = f", {waiting} not in the metastore yet" if waiting else ""
+        return f"open, 0 missing, {open_rows} in flight{late}"
 
     def to_json(self, limit: int, cursor: str | None) -> dict[str, Any]:
         """Totals and missing ids are those of the whole window; the minutes come in pages."""
@@ -70,7 +90,10 @@ class Ledger:
             "note": self.note,
             "verdict": self.verdict,
             "totals": self._totals(),
-            "minutes": [minute.to_json() for minute in shown],
+            "metastore": self._view(self.minutes),
+            "minutes": [
+                {**minute.to_json(), "metastore": self._view([minute])} for minute in shown
+            ],
             "missingIds": [each for minute in self.minutes for each in minute.missing_ids][:NAMED],
             "nextCursor": listing.write_cursor("", "ledger", _key(shown[-1])) if more else None,
         }
@@ -80,6 +103,14 @@ class Ledger:
             to_camel(name): sum(getattr(minute, name) for minute in self.minutes) for name in COUNTS
         }
 
+    def _view(self, minutes: Sequence[Minute]) -> dict[str, Any]:
+        if not self.followed:
+            return {"state": "off"}
+        counts = {
+            shown: sum(getattr(minute, name) for minute in minutes) for shown, name in VIEW.items()
+        }
+        return {"state": "on", **counts}
+
     def _place(self, cursor: str) -> int:
         after = listing.read_cursor(cursor, "", "ledger")
         if not isinstance(after, str):
@@ -87,8 +118,17 @@ class Ledger:
         return sum(_key(minute) <= after for minute in self.minutes)
 
 
-async def read(conn: Connection, since: datetime | None, until: datetime | None) -> Ledger:
-    """The last hour, or the window asked for, cut to what is kept and to a week."""
+async def read(
+    conn: Connection,
+    since: datetime | None,
+    until: datetime | None,
+    records_of_nodes: str | None = None,
+) -> Ledger:
+    """The last hour, or the window asked for, cut to what is kept and to a week.
+
+    `records_of_nodes` is the namespace in which every node has its record; None where the sync is
+    switched off.
+    """
     cursor = await conn.execute(_sql.covers)
     now, covers_from = cast(tuple[datetime, datetime], await cursor.fetchone())
     end = min(until or now, now)
@@ -99,9 +139,10 @@ async def read(conn: Connection, since: datetime | None, until: datetime | None)
         )
     begin, note = _clip(begin, end, covers_from)
     rows = conn.cursor(row_factory=class_row(Minute))
-    given = {"since": begin, "until": end, "named": NAMED}
+    given = {"since": begin, "until": end, "named": NAMED, "namespace": records_of_nodes}
     await rows.execute(_sql.minutes, given, prepare=False)
-    return Ledger(begin, end, covers_from, note, await rows.fetchall())
+    followed = records_of_nodes is not None
+    return Ledger(begin, end, covers_from, note, await rows.fetchall(), followed)
 
 
 def _clip(begin: datetime, end: datetime, covers_from: datetime) -> tuple[datetime, str | None]:

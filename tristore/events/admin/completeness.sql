@@ -19,8 +19,12 @@ SELECT clock_timestamp(),
 -- What became of each outbox row, and which events came by the queue alone; one statement, so
 -- that all of it is seen at one moment. A letter that was replayed under the same id no longer
 -- accounts for its row: the event must be stored, waiting, or refused anew.
+--
+-- A stored event that tells of nodes is in the metastore's view once the record of each of them
+-- tells of that version or a later one, or was purged by hand. Before that it waits for the sync,
+-- or was refused by the rules of the records' namespace. Without a namespace there is no sync.
 WITH rows AS (
-    SELECT o.source, o.event_id, date_trunc('minute', o.created_at) AS minute, CASE
+    SELECT o.source, o.event_id, date_trunc('minute', o.created_at) AS minute, w.type, CASE
         WHEN w.body_hash = o.body_hash THEN 'stored'
         WHEN o.state <> 'done' THEN 'in flight'
         WHEN EXISTS (
@@ -32,12 +36,13 @@ WITH rows AS (
     END AS fate
     FROM bus.outbox o LEFT JOIN bus.workflow_events w ON w.id = o.event_id
     WHERE o.created_at >= %(since)s AND o.created_at < %(until)s
-), queued AS (
-    SELECT w.source, date_trunc('minute', w.received_at) AS minute, count(*) AS events
+), alone AS (
+    SELECT w.source, w.id AS event_id, date_trunc('minute', w.received_at) AS minute, w.type
     FROM bus.workflow_events w
     WHERE w.received_at >= %(since)s AND w.received_at < %(until)s
         AND NOT EXISTS (SELECT FROM bus.outbox o WHERE o.event_id = w.id)
-    GROUP BY 1, 2
+), queued AS (
+    SELECT source, minute, count(*) AS events FROM alone GROUP BY source, minute
 ), counted AS (
     SELECT source, minute, count(*) AS outbox,
         count(*) FILTER (WHERE fate = 'stored') AS stored,
@@ -48,10 +53,66 @@ WITH rows AS (
             AS missing_ids
     FROM rows
     GROUP BY source, minute
+), of_nodes AS (
+    SELECT source, minute, event_id FROM (
+        SELECT source, minute, event_id, type FROM rows WHERE fate = 'stored'
+        UNION ALL
+        SELECT source, minute, event_id, type FROM alone
+    ) AS stored
+    WHERE %(namespace)s::text IS NOT NULL
+        AND (type LIKE 'filestore.node.%%' OR type = 'filestore.nodes.imported')
+), followed AS (
+    SELECT e.source, e.minute, e.event_id, CASE
+        WHEN n.in_view THEN 'in view'
+        WHEN w.ingress_sequence > coalesce((
+            SELECT sequence FROM bus.cursors WHERE consumer = 'tristore.metastore.sync'
+        ), 0) THEN 'waiting'
+        WHEN n.refused OR EXISTS (
+            SELECT FROM metastore.sync_refusals f
+            WHERE f.namespace = %(namespace)s AND f.key = e.event_id AND f.reason = 'unreadable'
+        ) THEN 'refused'
+        ELSE 'missing'
+    END AS fate
+    FROM of_nodes e JOIN bus.workflow_events w ON w.id = e.event_id, LATERAL (
+        SELECT coalesce(bool_and(told.seen), true) AS in_view,
+            bool_and(told.seen OR told.refused) AS refused
+        FROM (
+            SELECT (
+                coalesce(r.metadata -> 'filestore' -> 'version' >= node -> 'version', false)
+                OR (r.key IS NULL AND EXISTS (
+                    SELECT FROM metastore.purges p
+                    WHERE p.namespace = %(namespace)s AND p.key = node ->> 'nodeId'
+                ))
+            ) AS seen, EXISTS (
+                SELECT FROM metastore.sync_refusals f
+                WHERE f.namespace = %(namespace)s AND f.key = node ->> 'nodeId'
+                    AND f.view -> 'version' >= node -> 'version'
+            ) AS refused
+            FROM jsonb_array_elements(
+                CASE WHEN jsonb_typeof(w.payload -> 'nodes') = 'array' THEN w.payload -> 'nodes'
+                ELSE jsonb_build_array(w.payload) END
+            ) AS node
+            LEFT JOIN metastore.records r
+                ON r.namespace = %(namespace)s AND r.key = node ->> 'nodeId'
+        ) AS told
+    ) AS n
+), viewed AS (
+    SELECT source, minute, count(*) AS node_events,
+        count(*) FILTER (WHERE fate = 'in view') AS in_view,
+        count(*) FILTER (WHERE fate = 'waiting') AS view_waiting,
+        count(*) FILTER (WHERE fate = 'refused') AS view_refused,
+        count(*) FILTER (WHERE fate = 'missing') AS view_missing,
+        (array_agg(event_id ORDER BY event_id) FILTER (WHERE fate = 'missing'))[:%(named)s]
+            AS view_missing_ids
+    FROM followed
+    GROUP BY source, minute
 )
 SELECT minute, source, coalesce(c.outbox, 0) AS outbox, coalesce(c.stored, 0) AS stored,
     coalesce(c.dead_lettered, 0) AS dead_lettered, coalesce(c.in_flight, 0) AS in_flight,
     coalesce(c.missing, 0) AS missing, coalesce(q.events, 0) AS queue_published,
-    coalesce(c.missing_ids, '{}') AS missing_ids
-FROM counted c FULL JOIN queued q USING (source, minute)
+    coalesce(v.node_events, 0) AS node_events, coalesce(v.in_view, 0) AS in_view,
+    coalesce(v.view_waiting, 0) AS view_waiting, coalesce(v.view_refused, 0) AS view_refused,
+    coalesce(v.view_missing, 0) AS view_missing,
+    coalesce(c.missing_ids, '{}') || coalesce(v.view_missing_ids, '{}') AS missing_ids
+FROM counted c FULL JOIN queued q USING (source, minute) LEFT JOIN viewed v USING (source, minute)
 ORDER BY minute, source

@@ -7,6 +7,7 @@ from psycopg.rows import dict_row
 from tristore.db.pool import Connection
 from tristore.db.queries import load
 from tristore.errors import TristoreError
+from tristore.events.admin import sync_health
 from tristore.events.envelope import time_text
 from tristore.events.queue import EventQueue
 
@@ -18,7 +19,8 @@ _RATES = {"lastMinute": 60, "lastFiveMinutes": 300}
 WORKERS = ("relay", "ingress")
 
 
-async def read(conn: Connection) -> dict[str, Any]:
+async def read(conn: Connection, records_of_nodes: str | None = None) -> dict[str, Any]:
+    """`records_of_nodes` is the namespace the filestore sync writes to, unless it is off."""
     bus = (await _rows(conn, _sql.bus))[0]
     return {
         "outbox": {
@@ -31,6 +33,7 @@ async def read(conn: Connection) -> dict[str, Any]:
         "earliestSequence": bus["earliest"],
         "epoch": bus["epoch"],
         "consumers": [_consumer(row) for row in await _rows(conn, _sql.consumers)],
+        "sync": await sync_health.shown(conn, records_of_nodes),
         "deadLetters": _letters(await _rows(conn, _sql.dead_letters)),
         "publishRates": {name: await _rates(conn, seconds) for name, seconds in _RATES.items()},
         "parts": await parts(conn),

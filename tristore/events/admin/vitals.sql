@@ -18,13 +18,15 @@ LEFT JOIN LATERAL (
 ) AS e ON true
 
 -- name: backlog
--- Events on their way, counted no further than makes a difference.
-SELECT state, count(*) FROM (
-    (SELECT state FROM bus.outbox WHERE state = 'pending' LIMIT 1000000)
+-- Events on their way, counted no further than makes a difference; and how often sending those
+-- that wait has failed.
+SELECT state, source, count(*), coalesce(sum(attempt) FILTER (WHERE state = 'pending'), 0)::bigint
+FROM (
+    (SELECT state, source, attempt FROM bus.outbox WHERE state = 'pending' LIMIT 1000000)
     UNION ALL
-    (SELECT state FROM bus.outbox WHERE state = 'enqueued' LIMIT 1000000)
+    (SELECT state, source, attempt FROM bus.outbox WHERE state = 'enqueued' LIMIT 1000000)
 ) AS waiting
-GROUP BY state
+GROUP BY state, source
 
 -- name: open_dead_letters
 SELECT reason, coalesce(source, ''), count(*) FROM (

@@ -46,6 +46,7 @@ class Tail(Background):
         self._recent = _Recent()
         self._audience = Audience()
         self._told_at = 0.0
+        self._asked_at = 0.0
 
     @property
     def last(self) -> int:
@@ -135,8 +136,18 @@ class Tail(Background):
             self._recent.add(frames)
             self._head = log.Head(frames[-1].sequence, self._head.earliest, self._head.epoch)
             self._audience.wake(frames)
-            return True
+            if _is_full(frames):
+                return True
+            # What was committed after this was read makes a wake-up of its own. Only now and
+            # then, for a log that never rests, the head is looked at all the same.
+            if time.monotonic() < self._asked_at + _POSITION_SECONDS:
+                return False
+        await self._look_at_head()
+        return False
+
+    async def _look_at_head(self) -> None:
         head = await self._ask_head()
+        self._asked_at = time.monotonic()
         changed = head.epoch != self._head.epoch or head.last < self.last
         if changed or not self._audience:
             self._recent, self._head = _Recent(), head
@@ -144,7 +155,12 @@ class Tail(Background):
             # A restore, say: no reader's position means anything any more.
             _log.warning("the log's history changed", extra={"last": head.last})
             self._audience.fail(PositionAhead(head.last))
-        return False
+
+
+def _is_full(frames: list[Frame]) -> bool:
+    """Whether a page was perhaps cut short: by number, or by bytes, of which an event's payload
+    may take half."""
+    return len(frames) >= _PAGE or sum(len(frame.json) for frame in frames) >= _PAGE_BYTES // 4
 
 
 class _Recent:

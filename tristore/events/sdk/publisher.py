@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from tristore.config import Settings
 from tristore.errors import InvalidEvent, StartRefused, Unsent, Violation
@@ -16,7 +17,10 @@ from tristore.events.payload import Payload
 from tristore.events.registry.registry import Registry
 from tristore.events.sdk.delivery import Counters, Delivery, Door
 from tristore.events.sdk.draft import Draft
+from tristore.events.sdk.quick_draft import quick_drafts
 from tristore.observe import correlation_id
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 # Checking many events takes a while; other tasks get a turn after so many.
@@ -102,18 +106,19 @@ class Publisher:
 
     async def publish_many(self, events: Iterable[Mapping[str, Any] | Event]) -> list[str]:
         """The same for many, in few jobs. None is sent if one of them is invalid."""
-        drafts: list[Draft] = []
-        violations: list[Violation] = []
-        for index, event in enumerate(events):
-            try:
-                drafts.append(self._draft(event.to_json() if isinstance(event, Event) else event))
-            except InvalidEvent as refusal:
-                found = refusal.violations
-                violations += [Violation(f"/{index}{v.path}", v.message) for v in found]
-            if index % _CHECKED_AT_ONCE == 0:
-                await asyncio.sleep(0)
+        outcomes: list[Draft | InvalidEvent] = []
+        for some in _grouped(events):
+            outcomes += self._drafts(some)
+            await asyncio.sleep(0)
+        violations = [
+            Violation(f"/{index}{violation.path}", violation.message)
+            for index, refusal in enumerate(outcomes)
+            if isinstance(refusal, InvalidEvent)
+            for violation in refusal.violations
+        ]
         if violations:
             raise InvalidEvent("invalid", violations)
+        drafts = [draft for draft in outcomes if isinstance(draft, Draft)]
         await self._opened.put([draft.body for draft in drafts])
         return [draft.id for draft in drafts]
 
@@ -123,14 +128,32 @@ class Publisher:
         await self._opened.flush(seconds)
 
     def _draft(self, given: Mapping[str, Any]) -> Draft:
-        defaults = {"source": self.source, "correlationId": correlation_id.get()}
-        return Draft.of({**defaults, **given}, self._registry)
+        return Draft.of({**self._defaults(), **given}, self._registry)
+
+    def _drafts(self, events: list[Mapping[str, Any] | Event]) -> Iterator[Draft | InvalidEvent]:
+        given = [event.to_json() if isinstance(event, Event) else event for event in events]
+        quick = quick_drafts(given, self._defaults(), self._registry)
+        for fields, draft in zip(given, quick, strict=True):
+            try:
+                yield draft or self._draft(fields)
+            except InvalidEvent as refusal:
+                yield refusal
+
+    def _defaults(self) -> dict[str, str]:
+        found = correlation_id.get()
+        return {"source": self.source} | ({"correlationId": found} if found else {})
 
     @property
     def _opened(self) -> Delivery:
         if self._delivery is None:
             raise StartRefused("the publisher is not open; use it with `async with`")
         return self._delivery
+
+
+def _grouped(events: Iterable[T]) -> Iterator[list[T]]:
+    rest = iter(events)
+    while some := list(islice(rest, _CHECKED_AT_ONCE)):
+        yield some
 
 
 def _door(settings: Settings, url: str | None, http: str | None, token: str | None) -> Door:

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from uuid import uuid4
 
-import orjson
-
 from tristore.events.queue import EventQueue
 
 
@@ -15,8 +13,7 @@ class QueueDoor:
     async def send(self, bodies: Sequence[bytes]) -> None:
         """A new job id at every try: BullMQ would swallow a second job under an old one, and a
         try that timed out may have carried fewer events. The log knows events by their own ids."""
-        events = [orjson.loads(body) for body in bodies]
-        await self._queue.add_events(events, job_id=uuid4().hex)
+        await self._queue.add_events(bodies, job_id=uuid4().hex)
 
     async def close(self) -> None:
         await self._queue.close()

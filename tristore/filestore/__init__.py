@@ -1,0 +1,1 @@
+"""The filestore: a tracked tree of files over local disk or S3 whose every change is journaled."""

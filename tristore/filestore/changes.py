@@ -1,0 +1,143 @@
+"""Changes: the one way nodes, their versions, sums and events come into the database, together."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+import orjson
+
+from tristore.db.pool import Connection
+from tristore.db.queries import load
+from tristore.events import outbox
+from tristore.events.payload import Payload
+from tristore.events.payloads import FilestoreCommandCompleted
+from tristore.filestore import announce
+from tristore.filestore.announce import About
+from tristore.filestore.model import Caller, Node, Rollup
+
+_sql = load("tristore.filestore", "changes.sql")
+
+_COLUMNS = tuple(
+    "id mount_id parent_id path name kind state size_bytes checksum version metadata inode "
+    "mtime_ns etag journal_id created_at updated_at".split()
+)
+
+
+def weight(node: Node) -> Rollup:
+    """What a node itself adds to the directories above it."""
+    if not node.present:
+        return Rollup()
+    return Rollup(node.size_bytes, 1, 0) if node.kind == "file" else Rollup(0, 0, 1)
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one transaction of an entry changes, from one node to a whole chunk.
+
+    `above` are always the ids of all directories over a node, the root's too. `create`, `update`,
+    `copy` and `delete` do what a command mostly needs; `write`, `count` and `tell` are the parts.
+    """
+
+    about: About
+    nodes: list[Node] = field(default_factory=list)
+    sums: dict[int, Rollup] = field(default_factory=dict)
+    payloads: list[Payload] = field(default_factory=list)
+    bytes: int = 0
+
+    def create(self, node: Node, above: Iterable[int]) -> None:
+        self.write(node)
+        self.count(above, weight(node))
+        self.tell(announce.created(node, self.about))
+
+    def copy(self, source_id: int, node: Node, above: Iterable[int]) -> None:
+        self.write(node)
+        self.count(above, weight(node))
+        self.tell(announce.copied(source_id, node, self.about))
+
+    def update(self, before: Node, node: Node, above: Iterable[int]) -> None:
+        self.write(node)
+        self.recount(before, node, above)
+        self.tell(announce.updated(before, node, self.about))
+
+    def delete(self, before: Node, node: Node, above: Iterable[int]) -> None:
+        self.write(node)
+        self.recount(before, node, above)
+        self.tell(announce.deleted(before, node, self.about))
+
+    def write(self, node: Node) -> None:
+        self.nodes.append(node)
+
+    def recount(self, before: Node | None, node: Node, above: Iterable[int]) -> None:
+        over = list(above)
+        if before is not None:
+            self.count(over, -weight(before))
+        self.count(over, weight(node))
+
+    def count(self, above: Iterable[int], more: Rollup) -> None:
+        for node_id in above:
+            had = self.sums.get(node_id)
+            self.sums[node_id] = more if had is None else had + more
+
+    def tell(self, payload: Payload) -> None:
+        self.payloads.append(payload)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """How far a transaction takes its entry: on (`applying`), or to its end.
+
+    `told` is the event of the command's end; entries of imports and reconciliations have none.
+    """
+
+    owner: UUID | None
+    caller: Caller
+    state: Literal["applying", "completed", "failed"] = "completed"
+    node_id: int | None = None
+    progress: dict[str, Any] | None = None
+    result: dict[str, Any] | None = None
+    error: str | None = None
+    told: FilestoreCommandCompleted | None = None
+
+
+async def apply(conn: Connection, changes: Changes, step: Step) -> bool:
+    """One statement. False: the entry is no longer the owner's, and nothing was changed."""
+    payloads = changes.payloads if step.told is None else [*changes.payloads, step.told]
+    given = {
+        "journal_id": changes.about.journal_id,
+        "owner": step.owner,
+        "state": step.state,
+        "node_id": step.node_id,
+        "progress": _json(step.progress),
+        "result": _json(step.result),
+        "error": step.error,
+        "bytes": changes.bytes,
+        "nodes_affected": len(changes.nodes),
+        "nodes": orjson.dumps([_row(node) for node in changes.nodes]).decode(),
+        "rollups": orjson.dumps([_sum(*item) for item in changes.sums.items()]).decode(),
+        "events": orjson.dumps([_event(payload, step.caller) for payload in payloads]).decode(),
+    }
+    row = await (await conn.execute(_sql.apply, given, prepare=True)).fetchone()
+    return row == (1,)
+
+
+def _event(payload: Payload, caller: Caller) -> dict[str, Any]:
+    row = outbox.row(payload, source=caller.source, correlation_id=caller.correlation_id)
+    return row | {"body_hash": row["body_hash"].hex()}
+
+
+def _row(node: Node) -> dict[str, Any]:
+    return {name: getattr(node, name) for name in _COLUMNS}
+
+
+def _sum(node_id: int, more: Rollup) -> dict[str, int]:
+    return {
+        "node_id": node_id,
+        "size_bytes": more.size_bytes,
+        "files": more.files,
+        "directories": more.directories,
+    }
+
+
+def _json(value: dict[str, Any] | None) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()

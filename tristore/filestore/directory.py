@@ -1,0 +1,47 @@
+"""createDirectory: a directory and those above it."""
+
+from uuid import uuid4
+
+from tristore.failpoints import failpoint
+from tristore.filestore import journal
+from tristore.filestore.carry import Hands
+from tristore.filestore.claims import Want
+from tristore.filestore.journal import Intent
+from tristore.filestore.model import Caller, Mount, Outcome
+from tristore.filestore.work import Work, now
+from tristore.filestore.workbench import Workbench
+
+
+async def run(bench: Workbench, hands: Hands, caller: Caller, mount: Mount, path: str) -> Outcome:
+    token = uuid4().hex
+    intent = Intent(
+        command="createDirectory",
+        mount=mount,
+        path=path,
+        caller=caller,
+        owner=bench.owner.id,
+        wanted=[Want(mount.id, path, makes=True, must="unused", kind="directory")],
+        plan={"token": token},
+        request_hash=journal.request_hash("createDirectory", mount.name, path),
+    )
+    return await hands.command(intent, carry)
+
+
+async def carry(bench: Workbench, work: Work) -> Outcome:
+    failpoint("filestore.directory.after_intent")
+    blobs = await bench.blobs(work.mount)
+    bench.owner.check()
+    await blobs.make_directory(work.path)
+    failpoint("filestore.directory.after_publish")
+    changes, at = work.changes(), now()
+    over = work.grow(changes, work.mount, work.path, at)
+    before = work.node
+    if before is None:
+        node = work.new_node(work.mount, work.path, "directory", at)
+        changes.create(node, over)
+    else:
+        node = work.next_version(before, at, state="active")
+        changes.update(before, node, over)
+    outcome = await bench.settle(work, changes, node)
+    failpoint("filestore.directory.after_commit")
+    return outcome

@@ -1,0 +1,162 @@
+"""Content on its way in or out of a mounted folder: staged, or removed and not yet forgotten."""
+
+import errno
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Literal
+
+from tristore.errors import Unavailable
+from tristore.filestore import paths
+from tristore.filestore.beneath import Beneath
+from tristore.filestore.content import Staged
+from tristore.filestore.disk import Disk
+from tristore.filestore.looks import fingerprint, look
+
+Area = Literal["staging", "trash"]
+AREAS: tuple[Area, ...] = ("staging", "trash")
+
+
+class Staging:
+    """The folder `.tristore` at the root of a mount, on the same filesystem as its files."""
+
+    def __init__(self, beneath: Beneath, disk: Disk) -> None:
+        self._beneath = beneath
+        self._disk = disk
+
+    def found(self) -> None:
+        """Makes the folder, once, for a new mount."""
+        with suppress(FileExistsError):
+            self._disk.make_directory(self._beneath.root, paths.RESERVED, 0o700)
+
+    def check(self) -> None:
+        """Without the folder this is not the mount, but the place where its disk should be: then
+        nothing may be called missing, and nothing written."""
+        try:
+            os.close(self._beneath.open_directory(paths.RESERVED))
+        except FileNotFoundError:
+            raise Unavailable(
+                f"the mount's folder has no {paths.RESERVED}; is its disk mounted? If it is, make "
+                f"a folder {paths.RESERVED} in it"
+            ) from None
+
+    @contextmanager
+    def area(self, area: Area) -> Iterator[int]:
+        """Opened anew each time: whoever empties the folder must not leave us a dead one."""
+        try:
+            fd = self._beneath.open_directory(f"{paths.RESERVED}/{area}")
+        except FileNotFoundError:
+            fd = self._make(area)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def upload(self, token: str) -> "Upload":
+        with self.area("staging") as staging:
+            return Upload(self, token, self._disk.create(staging, token), self._disk)
+
+    def whole(self, token: str, chunks: Iterable[bytes]) -> Staged:
+        """Small content, in one call."""
+        upload = self.upload(token)
+        try:
+            upload.write(chunks)
+            return upload.finish()
+        except BaseException:
+            upload.abandon()
+            raise
+
+    def discard(self, token: str) -> None:
+        for area in AREAS:
+            with self._existing(area) as fd:
+                if fd is not None:
+                    self._forget(fd, token)
+
+    def sweep(self, older_than_seconds: float, keep: set[str]) -> int:
+        return sum(self._sweep_area(area, older_than_seconds, keep) for area in AREAS)
+
+    def _sweep_area(self, area: Area, older_than_seconds: float, keep: set[str]) -> int:
+        latest = time.time() - older_than_seconds
+        with self._existing(area) as fd:
+            if fd is None:
+                return 0
+            old = [name for name in os.listdir(fd) if name not in keep and _left(fd, name, latest)]
+            for name in old:
+                self._forget(fd, name)
+            return len(old)
+
+    def _forget(self, fd: int, name: str) -> None:
+        try:
+            self._disk.remove(fd, name)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            # What Linux and what other systems say of a directory.
+            if error.errno not in (errno.EISDIR, errno.EPERM):
+                raise
+            with suppress(FileNotFoundError):
+                shutil.rmtree(name, dir_fd=fd)
+
+    @contextmanager
+    def _existing(self, area: Area) -> Iterator[int | None]:
+        try:
+            fd = self._beneath.open_directory(f"{paths.RESERVED}/{area}")
+        except FileNotFoundError:
+            yield None
+            return
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _make(self, area: Area) -> int:
+        self.check()
+        with self._beneath.directory(paths.RESERVED) as own, suppress(FileExistsError):
+            self._disk.make_directory(own, area, 0o700)
+        return self._beneath.open_directory(f"{paths.RESERVED}/{area}")
+
+
+class Upload:
+    """One file being staged; used by one thread at a time, ended by `finish` or `abandon`."""
+
+    def __init__(self, staging: Staging, token: str, fd: int, disk: Disk) -> None:
+        self._staging = staging
+        self._token = token
+        self._fd = fd
+        self._disk = disk
+        self._hash = hashlib.sha256()
+        self._size = 0
+
+    def write(self, chunks: Iterable[bytes]) -> None:
+        for chunk in chunks:
+            self._hash.update(chunk)
+            self._disk.write(self._fd, chunk)
+            self._size += len(chunk)
+
+    def finish(self) -> Staged:
+        """Durable afterwards. A sync that failed is not tried again: the kernel may have dropped
+        the pages it could not write, and a second sync would call them safe."""
+        self._disk.sync(self._fd)
+        looks = fingerprint(os.fstat(self._fd))
+        self._close()
+        return Staged(self._token, self._size, f"sha256:{self._hash.hexdigest()}", looks)
+
+    def abandon(self) -> None:
+        self._close()
+        self._staging.discard(self._token)
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+
+def _left(fd: int, name: str, latest: float) -> bool:
+    """By the time of the last change to the inode: a rename into the trash counts, too."""
+    try:
+        return look(fd, name).st_ctime < latest
+    except FileNotFoundError:
+        return False
