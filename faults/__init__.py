@@ -1,1 +1,1 @@
-"""The fault matrix of the bus: what breaks on purpose, and the ledger that must balance."""
+"""The fault matrix of the platform: what breaks on purpose, and the ledger that must balance."""

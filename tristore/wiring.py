@@ -15,12 +15,12 @@ from tristore.events.inline import InlineTransport, Transport
 from tristore.events.live.live import LiveFeed
 from tristore.events.live.tail import Tail
 from tristore.events.microbatches import MicroBatches
+from tristore.events.poke import Poke
 from tristore.events.queue import EventQueue
 from tristore.events.registry.registry import Registry
 from tristore.events.registry.schema_watch import SchemaWatch
 from tristore.events.relay import Relay
 from tristore.filestore.owners import Owner
-from tristore.filestore.poke import Poke
 from tristore.filestore.recovery import Recovery
 from tristore.filestore.store import Filestore
 from tristore.filestore.upkeep import Upkeep
@@ -100,7 +100,7 @@ async def open_filestore(
 
 @asynccontextmanager
 async def open_reconciler(settings: Settings) -> AsyncIterator[Upkeep]:
-    database_url, _ = _addresses(settings)
+    database_url = _database(settings)
     async with (
         make_pool(database_url, name="reconcile", max_size=8, checked=False) as pool,
         open_filestore(settings, pool) as filestore,
@@ -110,7 +110,7 @@ async def open_reconciler(settings: Settings) -> AsyncIterator[Upkeep]:
 
 @asynccontextmanager
 async def open_watcher(settings: Settings) -> AsyncIterator[Watcher]:
-    database_url, _ = _addresses(settings)
+    database_url = _database(settings)
     async with make_pool(database_url, name="watch", max_size=4, checked=False) as pool:
         yield Watcher(pool, settings)
 
@@ -184,6 +184,15 @@ async def open_sync(settings: Settings) -> AsyncIterator[FilestoreSync]:
 
 def _registry(settings: Settings) -> Registry:
     return Registry.of_catalogue(require_schema=settings.events.require_schema)
+
+
+def _database(settings: Settings) -> str:
+    if settings.database_url is None:
+        raise StartRefused(
+            "TRISTORE_DATABASE_URL is not set; set it, or run `tristore up`, "
+            "which brings its own servers"
+        )
+    return settings.database_url
 
 
 def _addresses(settings: Settings) -> tuple[str, str]:

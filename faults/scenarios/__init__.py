@@ -8,6 +8,8 @@ from functools import partial
 from faults.scenarios import (
     batches,
     databases,
+    filekills,
+    files,
     letters,
     poison,
     publishers,
@@ -71,6 +73,18 @@ SCENARIOS = [
     Scenario("F25", "file events while Redis comes and goes", syncs.redis_away),
     Scenario("F26", "same event from 16 publishers", publishers.same_event_at_once),
     Scenario("F28", "log cut under a reader", readers.sleep_through_retention),
+    Scenario("F29", "no room for a file", files.no_room_for_a_file),
+    Scenario("F29", "disk full at any call", files.full_at_any_call),
+    *[
+        Scenario("F31", f"{command} killed", partial(filekills.command_killed, command=command))
+        for command in filekills.COMMANDS
+    ],
+    *[
+        Scenario("F31", f"{command} killed", partial(filekills.worker_killed, command=command))
+        for command in filekills.WORKERS
+    ],
+    Scenario("F32", "power cut", files.power_cut),
+    Scenario("F33", "files rot", files.rotten),
     Scenario("F37", "bad events among good ones", batches.with_a_bad_one),
     Scenario("F38", "dead letters locked", letters.locked),
 ]

@@ -246,7 +246,7 @@ async def test_what_the_filestore_does_itself_is_no_drift(
         (tmp_path / "stranger").write_bytes(b"1")
         await until(lambda: _answer(told_of(filestore, mount, DRIFT)))
         await settled(filestore, mount, tmp_path)
-    assert done > 300 and audits > 1
+    assert done > 300 and audits > 0
     assert _told_to_drift(filestore, mount) == ["stranger"]
 
 
@@ -400,7 +400,7 @@ async def test_exhausted_watches_degrade_the_mount(
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
     mount = await new_mount(filestore, tmp_path)
-    failpoints.arm("watch.add:enospc:3")
+    failpoints.arm("watch.add:enospc:*")
     try:
         async with watched(filestore, settings, mount):
             why = await until(lambda: _degraded(filestore, mount))

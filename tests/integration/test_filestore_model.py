@@ -24,9 +24,10 @@ from tests.support import filestore as support
 from tests.support.api import own_database
 from tests.support.filestore import ME, SMALL_CHUNKS
 from tristore import errors
-from tristore.filestore import metadata, paths
+from tristore.filestore import paths
 from tristore.filestore.model import Mount, Outcome
 from tristore.filestore.store import Filestore
+from tristore.merge_patch import merged
 
 T = TypeVar("T")
 
@@ -128,7 +129,7 @@ class Model:
 
     def patch(self, path: str, patch: dict[str, Any], version: int | None) -> None:
         old = self.at(path, version)
-        kept = metadata.merged(old.metadata, patch)
+        kept = merged(old.metadata, patch)
         self.things[path] = replace(old, metadata=kept, version=old.version + 1)
 
 

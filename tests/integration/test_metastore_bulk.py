@@ -171,7 +171,7 @@ def test_each_item_is_authorised(api: Api, meta: Meta) -> None:
 def test_a_repeated_bulk_call_happens_once(meta: Meta) -> None:
     keyed = {"Idempotency-Key": meta.namespace}
     one, two = (meta.bulk(*(up(f"k{n}") for n in range(50)), **keyed) for _ in range(2))
-    assert one.text == two.text and two.headers["idempotent-replayed"] == "true"
+    assert one.text == two.text and two.headers["idempotency-replayed"] == "true"
     assert meta.bulk(up("k1"), **keyed).status_code == 409
     assert meta.stored() == (50, 50, 50)
 

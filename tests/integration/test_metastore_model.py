@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 
 from tests.support.api import Api, own_api
 from tests.support.metastore import ALL, BASE, Meta, new_namespace
+from tristore.merge_patch import merged
 from tristore.metastore.model import same_json
-from tristore.metastore.patching import merged
 
 KEYS = st.sampled_from(["a", "b", "é/ c"])
 VALUES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([1.5, "x", "\u20ac", [1]])

@@ -248,8 +248,8 @@ def test_a_repeated_write_happens_once(meta: Meta) -> None:
     first, second = (meta.create("k", keyed, metadata={"n": 1}) for _ in range(2))
     assert first.status_code == second.status_code == 201
     assert first.json() == second.json() and second.headers["etag"] == '"1"'
-    assert "idempotent-replayed" not in first.headers
-    assert second.headers["idempotent-replayed"] == "true"
+    assert "idempotency-replayed" not in first.headers
+    assert second.headers["idempotency-replayed"] == "true"
     other = meta.create("k2", keyed, metadata={"n": 1})
     assert other.status_code == 409 and "Idempotency-Key" in other.json()["detail"]
     assert meta.stored() == (1, 1, 1)

@@ -58,6 +58,7 @@ def store(database: str) -> Iterator[Store]:
 
 
 # Not shrunk: with a database behind it that takes longer than a test may.
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(
     max_examples=60,
     deadline=None,

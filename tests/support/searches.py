@@ -167,7 +167,7 @@ class Store:
     url: str
     conn: Connection
     runner: asyncio.Runner
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list, repr=False)
 
     def fill(self, records: list[tuple[str, dict[str, Any]]]) -> None:
         with psycopg.connect(self.url) as conn:

@@ -20,7 +20,7 @@ LAYERS = [
     ["auth", "credentials", "browser_sessions", "tokens"],
     ["db"],
     ["observe", "problem", "metrics"],
-    ["background", "cancellation", "config", "errors", "failpoints"],
+    ["background", "cancellation", "config", "errors", "failpoints", "merge_patch"],
 ]
 RANK = {part: -depth for depth, parts in enumerate(LAYERS) for part in parts}
 STORES = set(LAYERS[3])

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tristore.errors import InvalidRecord
+from tristore.merge_patch import merged
 from tristore.metastore.content import Content
 from tristore.metastore.model import same_json
-from tristore.metastore.patching import Patch, merged
+from tristore.metastore.patching import Patch
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab", max_size=2),

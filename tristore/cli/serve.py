@@ -13,7 +13,10 @@ WS_MAX_BYTES = 64 * 1024
 
 def serve(
     services: Annotated[
-        str | None, typer.Argument(help="Comma separated: events, timestore; default: all.")
+        str | None,
+        typer.Argument(
+            help="Comma separated: events, filestore, metastore, timestore; default: all."
+        ),
     ] = None,
 ) -> None:
     """Serve the HTTP and WebSocket API."""

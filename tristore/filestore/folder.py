@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
-from tristore.errors import ContentConflict, MountRefused, StagingLost
+from tristore.errors import ContentConflict, MountRefused, StagingLost, Unavailable
 from tristore.filestore import paths
 from tristore.filestore.beneath import Beneath, open_in
 from tristore.filestore.content import Entry, Fingerprint
@@ -52,7 +52,7 @@ class Folder:
                     self._rename(staging, token, directory, name)
                 else:
                     self._replace(staging, token, directory, name, replaces)
-                self._disk.sync(directory)
+                self._confirm(directory)
         return looks
 
     def make_directory(self, path: str) -> Fingerprint:
@@ -66,8 +66,8 @@ class Folder:
             new = open_.enter_context(self._made(paths.folder(target)))
             self._rename(old, paths.name(source), new, paths.name(target))
             # The new name first: a power cut may leave both names, never none.
-            self._disk.sync(new)
-            self._disk.sync(old)
+            self._confirm(new)
+            self._confirm(old)
         return looks
 
     def remove(self, path: str, token: str, expected: Fingerprint | None) -> None:
@@ -86,7 +86,7 @@ class Folder:
             # The token lies in the trash already: this removal has been done before.
             with suppress(FileExistsError):
                 self._disk.rename(directory, paths.name(path), trash, token)
-            self._disk.sync(directory)
+            self._confirm(directory)
 
     def probe(self) -> None:
         os.listdir(self._beneath.root)
@@ -135,6 +135,14 @@ class Folder:
         mode = stat.S_IMODE(replaced.st_mode) & 0o777
         if mode != stat.S_IMODE(look(staging, token).st_mode):
             os.chmod(token, mode, dir_fd=staging)
+
+    def _confirm(self, directory: int) -> None:
+        """A rename is visible and is not taken back: whatever the disk says now, even that it is
+        full, the command has not failed and is left to recovery."""
+        try:
+            self._disk.sync(directory)
+        except OSError as error:
+            raise Unavailable("the mount's storage does not confirm the change") from error
 
     @contextmanager
     def _made(self, path: str) -> Iterator[int]:

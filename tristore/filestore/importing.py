@@ -12,6 +12,7 @@ import psycopg
 from tristore.db.pool import Connection, Pool, spendable
 from tristore.db.queries import load
 from tristore.errors import ContentConflict, ContentGone, ContentUnreadable
+from tristore.events.poke import Poke
 from tristore.failpoints import failpoint
 from tristore.filestore import changes, nodes, paths
 from tristore.filestore.changes import Step
@@ -19,7 +20,6 @@ from tristore.filestore.chunk import Chunk, Found
 from tristore.filestore.content import Blobs, Entry, Fingerprint
 from tristore.filestore.differences import stat_all
 from tristore.filestore.model import Caller, Mount
-from tristore.filestore.poke import Poke
 from tristore.filestore.progress import Progress
 from tristore.filestore.walk import Comparison
 

@@ -164,7 +164,7 @@ async def is_open(conn: Connection, journal_id: int, owner: UUID) -> bool:
     return await (await conn.execute(_sql.is_open, given)).fetchone() is not None
 
 
-async def take(conn: Connection, journal_id: int, before: UUID | None, owner: UUID) -> bool:
-    """Makes an entry one's own, unless another was quicker."""
+async def take(conn: Connection, journal_id: int, before: UUID | None, owner: UUID | None) -> bool:
+    """Makes an entry one's own, or nobody's, unless another was quicker."""
     given = {"id": journal_id, "before": before, "owner": owner}
     return (await conn.execute(_sql.take, given)).rowcount == 1

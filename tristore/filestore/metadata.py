@@ -14,6 +14,7 @@ from tristore.filestore.journal import Intent
 from tristore.filestore.model import Caller, Mount, Outcome
 from tristore.filestore.work import Work, now
 from tristore.filestore.workbench import Workbench
+from tristore.merge_patch import merged
 
 MAX_BYTES = 64 * 1024
 
@@ -29,18 +30,6 @@ def check(given: dict[str, Any]) -> dict[str, Any]:
     if len(text) > MAX_BYTES:
         raise InvalidRequest(f"metadata has {len(text)} bytes; the most is {MAX_BYTES}")
     return given
-
-
-def merged(kept: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    found = dict(kept) if isinstance(kept, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            found.pop(name, None)
-        else:
-            found[name] = merged(found.get(name), value)
-    return found
 
 
 async def run(

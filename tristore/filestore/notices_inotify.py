@@ -98,7 +98,8 @@ class InotifyNotices(Notices):
         one to go into: what it holds must be named."""
         place = os.fsencode(os.path.join(self._root, directory))
         try:
-            failpoint("watch.add")
+            if directory:
+                failpoint("watch.add")
             watch = _checked(_libc.inotify_add_watch(self._fd, place, _WANTED | _HOW | more))
         except OSError as error:
             if not directory:

@@ -103,6 +103,7 @@ async def _recover_one(bench: Workbench, claim: OpenClaim) -> bool:
         await carry_out(bench, work, CARRY[entry.command])
     except TristoreError as error:
         _log.warning("entry %d: %s", claim.journal_id, error)
+        await _give_back(bench, claim)
     except (psycopg.Error, PoolTimeout):
         raise
     except Exception:
@@ -128,6 +129,12 @@ async def _take(bench: Workbench, claim: OpenClaim) -> OpenEntry | None:
             return None
         found = await journal.open_entries(conn, [claim.journal_id])
     return found[0] if found else None
+
+
+async def _give_back(bench: Workbench, claim: OpenClaim) -> None:
+    """To whoever can end it: the folder may be one that only another machine sees."""
+    async with bench.pool.connection() as conn:
+        await journal.take(conn, claim.journal_id, bench.owner.id, None)
 
 
 async def _work(bench: Workbench, entry: OpenEntry) -> Work:

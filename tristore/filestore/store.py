@@ -6,6 +6,7 @@ from typing import Any, Literal
 from tristore.config import Settings
 from tristore.db.pool import Pool
 from tristore.errors import ChangedOutside
+from tristore.events.poke import Poke
 from tristore.filestore import copy, delete, directory, metadata, move, paths, put
 from tristore.filestore.carry import Hands
 from tristore.filestore.claims import Want
@@ -15,7 +16,6 @@ from tristore.filestore.model import Caller, Mount, Node, Outcome
 from tristore.filestore.opened import Opened
 from tristore.filestore.opening import Opening, Unlike
 from tristore.filestore.owners import Owner
-from tristore.filestore.poke import Poke
 from tristore.filestore.put import Put
 from tristore.filestore.queries import Queries
 from tristore.filestore.recovery import recover

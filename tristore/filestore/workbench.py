@@ -12,6 +12,7 @@ from tristore.config import FilestoreSettings
 from tristore.db.pool import Pool
 from tristore.errors import Busy, KeyConflict, OutcomeUnknown, TristoreError, Unavailable
 from tristore.events.payloads import FilestoreCommandCompleted
+from tristore.events.poke import Poke
 from tristore.filestore import changes as recording
 from tristore.filestore import journal, refused, results
 from tristore.filestore.changes import Changes, Step
@@ -20,7 +21,6 @@ from tristore.filestore.journal import Begun, Intent, Known
 from tristore.filestore.model import Caller, Mount, Node, Outcome
 from tristore.filestore.opened import Opened
 from tristore.filestore.owners import Owner
-from tristore.filestore.poke import Poke
 from tristore.filestore.work import Work
 
 _FIRST_PAUSE = 0.002

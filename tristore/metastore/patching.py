@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tristore.errors import InvalidRecord, Violation
+from tristore.merge_patch import merged
 from tristore.metastore.content import (
     FIELDS,
     Content,
@@ -48,19 +49,6 @@ class Patch:
         start = self.tags.get("set", before)
         kept = set(start) - set(self.tags.get("remove", ()))
         return normal_tags(kept | set(self.tags.get("add", ())))
-
-
-def merged(before: Any, patch: Any) -> Any:
-    """RFC 7396: null removes, objects merge, all else replaces. Neither argument is changed."""
-    if not isinstance(patch, dict):
-        return patch
-    found = dict(before) if isinstance(before, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            found.pop(name, None)
-        else:
-            found[name] = merged(found.get(name), value)
-    return found
 
 
 def _violations(given: dict[str, Any], tags: Any) -> list[Violation]:

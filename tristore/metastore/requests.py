@@ -129,7 +129,7 @@ def attempt(request: Request, body: bytes = b"") -> Attempt | None:
 def respond(answer: Answer) -> Response:
     headers = {} if answer.etag is None else {"ETag": answer.etag}
     if answer.repeated:
-        headers["Idempotent-Replayed"] = "true"
+        headers["Idempotency-Replayed"] = "true"
     if answer.body is None:
         return Response(status_code=answer.status, headers=headers)
     content = orjson.dumps(answer.body)

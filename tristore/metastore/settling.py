@@ -9,7 +9,7 @@ import psycopg
 
 from tristore.db.pool import Connection, Pool
 from tristore.errors import Busy
-from tristore.metastore.poke import Poke
+from tristore.events.poke import Poke
 
 T = TypeVar("T")
 
@@ -46,4 +46,4 @@ class Settling:
 
     def poke(self) -> None:
         """Tells the relay that there may be events to send."""
-        self._poke.poke()
+        self._poke()

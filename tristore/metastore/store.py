@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from tristore.config import MetastoreSettings
 from tristore.db.pool import Pool
+from tristore.events.poke import Poke
 from tristore.metastore.applying import Applying
 from tristore.metastore.forgetting import Forgetting
 from tristore.metastore.hooks import Hooks
 from tristore.metastore.indexes import DeclaredIndexes
-from tristore.metastore.poke import Poke
 from tristore.metastore.records import Records
 from tristore.metastore.rules import Rulebook
 from tristore.metastore.settling import Settling

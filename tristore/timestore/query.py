@@ -36,10 +36,14 @@ class Limits:
     address_space_mb: int = 3072
 
 
-async def run_sql(root: str, sql: str, limits: Limits | None = None) -> dict[str, Any]:
-    """Runs one SELECT over the newest version of the tables below `root`."""
+async def run_sql(
+    root: str, sql: str, limits: Limits | None = None, only: list[str] | None = None
+) -> dict[str, Any]:
+    """Runs one SELECT over the newest version of the tables below `root`; tables that are not in
+    `only` are as absent."""
     limits = limits or Limits()
-    request = json.dumps({"root": root, "sql": sql, "limits": asdict(limits)}).encode()
+    asked = {"root": root, "sql": sql, "limits": asdict(limits), "only": only}
+    request = json.dumps(asked).encode()
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", __name__),
         stdin=asyncio.subprocess.PIPE,
@@ -77,13 +81,14 @@ def _unpack(output: bytes, code: int, limits: Limits) -> dict[str, Any]:
 def main() -> None:
     request = json.load(sys.stdin)
     try:
-        answer = _answer(Path(request["root"]), request["sql"], Limits(**request["limits"]))
+        root, limits = Path(request["root"]), Limits(**request["limits"])
+        answer = _answer(root, request["sql"], limits, request["only"])
     except TristoreError as error:
         answer = {"error": type(error).__name__, "message": str(error)}
     sys.stdout.write(json.dumps(answer))
 
 
-def _answer(root: Path, sql: str, limits: Limits) -> dict[str, Any]:
+def _answer(root: Path, sql: str, limits: Limits, only: list[str] | None) -> dict[str, Any]:
     import duckdb
 
     from tristore.timestore import snapshot
@@ -94,7 +99,8 @@ def _answer(root: Path, sql: str, limits: Limits) -> dict[str, Any]:
     resource.setrlimit(resource.RLIMIT_AS, (limits.address_space_mb * 2**20,) * 2)
     with duckdb.connect(config=_settings(limits)) as conn:
         try:
-            wanted = guard.referenced_tables(_parse(conn, sql), set(snapshot.names(root)))
+            offered = {name for name in snapshot.names(root) if only is None or name in only}
+            wanted = guard.referenced_tables(_parse(conn, sql), offered)
             tables = [snapshot.read(root, name) for name in sorted(wanted)]
             _offer(conn, tables)
             return {**_rows(conn, sql, limits), **_origin(tables)}
