@@ -24,6 +24,7 @@ from tristore.http import pages
 from tristore.http.access import Access
 from tristore.http.answers import answer_errors
 from tristore.http.bodies import Bodies
+from tristore.http.narrowing import narrow
 from tristore.http.pages import router as pages_router
 from tristore.http.readiness import Readiness
 from tristore.http.scrape import Meters, Scrape
@@ -87,6 +88,7 @@ def create_app(settings: Settings, services: Sequence[str] = tuple(SERVICES)) ->
         app.include_router(router)
     if open_routes := auth.undeclared(app.routes):
         raise errors.StartRefused(f"routes without a declared policy: {', '.join(open_routes)}")
+    narrow(app.routes)
     answer_errors(app)
     _describe_security(app)
     # The last one added runs first.

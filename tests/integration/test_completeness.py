@@ -1,5 +1,6 @@
 """The ledger: closed when everything arrived, and red with the id when something did not."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,7 +28,7 @@ async def ledger(
 
 async def arrive(settings: Settings, count: int) -> None:
     async def arrived() -> bool:
-        return log_count(str(settings.database_url)) == count
+        return await asyncio.to_thread(log_count, str(settings.database_url)) == count
 
     await until(arrived)
 
@@ -90,7 +91,7 @@ async def test_what_has_not_arrived_yet_is_in_flight(
 
     async def sent() -> bool:
         query = "SELECT count(*) FROM bus.outbox WHERE state = 'enqueued'"
-        return bool(value(str(settings.database_url), query) == 5)
+        return bool(await asyncio.to_thread(value, str(settings.database_url), query) == 5)
 
     await until(sent)
     assert (await ledger(settings))["totals"]["inFlight"] == 5

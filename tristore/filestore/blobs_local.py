@@ -19,7 +19,7 @@ from tristore.filestore.reading import PIECE, FilePieces, OpenFile, changed
 from tristore.filestore.refusals import refusal
 from tristore.filestore.roots import check_root
 from tristore.filestore.staging import Upload
-from tristore.filestore.threads import Threads, finished
+from tristore.filestore.threads import Threads
 from tristore.filestore.tree import Tree
 
 GONE = "the mount's folder is not there; is its disk mounted?"
@@ -193,7 +193,7 @@ class LocalBlobs(Blobs):
 
     async def _settled(self, call: "asyncio.Future[T]") -> T:
         try:
-            return await finished(call)
+            return await call
         except OSError as error:
             raise refusal(error, writing=True) from error
 

@@ -14,6 +14,7 @@ from tristore.errors import Busy, ContentGone, PathConflict, VersionMismatch
 from tristore.filestore import byte_range, conditions, drifts
 from tristore.filestore.byte_range import ByteRange, Unsatisfiable
 from tristore.filestore.differences import Difference
+from tristore.filestore.direct import Direct
 from tristore.filestore.download import Body, Download
 from tristore.filestore.drifts import Detection
 from tristore.filestore.model import Caller, Node, Outcome
@@ -28,7 +29,7 @@ from tristore.filestore.requests import (
 from tristore.filestore.upload import Upload
 from tristore.problem import answer
 
-router = APIRouter(prefix=PREFIX, tags=["filestore"])
+router = APIRouter(prefix=PREFIX, tags=["filestore"], route_class=Direct)
 
 READING = [requires("filestore:read")]
 WRITING = [requires("filestore:write")]
