@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from demo import counts, files, publishers, records
+from demo import counts, files, growth, publishers, records
 from demo.client import Client
 from demo.platform import Platform, running, wait_until
 from demo.stream import LiveReader
@@ -44,6 +44,7 @@ def story(platform: Platform) -> None:
     console.rule("what everybody knows")
     wait_until(lambda: settled(platform, status, client, reader), "every reader of the log")
     reader.stop()
+    growth.play(client, status)
     show_stream(reader)
     show_counts(platform, status, reader)
 
