@@ -17,9 +17,9 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup
 	$(BIN)/python -m demo
 
-# Two workers, since the suite mostly waits for servers; tests/conftest.py says what stays together.
+# Two workers, since the suite mostly waits for servers; a file stays on one, with what it shares.
 test: setup check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: setup
 	$(BIN)/ruff check .

@@ -20,11 +20,7 @@ _SLOW_FIRST = {"pipeline": 0, "faults": 1, "unit": 3}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A module stays on one worker, so that what it shares is made once; all of Spark on one."""
-    for item in items:
-        file = item.path.relative_to(HERE)
-        item.add_marker(pytest.mark.xdist_group("spark" if "pipeline" in file.parts else str(file)))
-    # The longest groups first: a worker that gets one last would leave the other waiting.
+    """The longest files first: a worker that gets one last would leave the other waiting."""
     items.sort(key=lambda item: _SLOW_FIRST.get(item.path.relative_to(HERE).parts[0], 2))
 
 
