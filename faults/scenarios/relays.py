@@ -51,6 +51,8 @@ def late_and_giving_back(stage: Stage) -> Outcome:
         with _stopped(there) as late, there.part("work", "relay", **_LONG_LEASE):
             (stale,) = there.rows(_CLAIMS)
             wait_until(lambda: there.value(_TAKEN_OVER, stale["token"]) == len(ledger))
+            # Sent, too: a relay that meets the full Redis itself gives back what it holds.
+            wait_until(lambda: _jobs_ever(there, redis) > 0)
             claims = there.rows(_CLAIMS)
             redis.config_set("maxmemory", 1)
             late.resume()
