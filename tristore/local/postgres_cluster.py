@@ -11,6 +11,7 @@ import pwd
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,7 @@ INITDB = [
     "--pwfile=/proc/self/fd/0",
 ]
 CREATE_SECONDS = 120
+SWEEP_SECONDS = 10
 
 
 class Cluster:
@@ -110,7 +112,7 @@ class Cluster:
     def _create(self, password: str) -> None:
         """A killed attempt leaves only a `pg.new-*` folder, which the next one sweeps."""
         for stale in self.folder.glob("pg.new-*"):
-            shutil.rmtree(stale, ignore_errors=True)
+            _remove(stale)
         fresh = Path(tempfile.mkdtemp(prefix="pg.new-", dir=self.folder))
         if self.owner:
             os.chown(fresh, self.owner.uid, self.owner.gid)
@@ -153,3 +155,13 @@ def _in_memory(text: str) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def _remove(stale: Path) -> None:
+    """A killed attempt's initdb may live on for a moment and write between our listing of the
+    folder and its removal; once the folder is gone it can write no more."""
+    deadline = time.monotonic() + SWEEP_SECONDS
+    shutil.rmtree(stale, ignore_errors=True)
+    while stale.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+        shutil.rmtree(stale, ignore_errors=True)
