@@ -31,6 +31,18 @@ print(server.pid, flush=True)
 time.sleep(600)
 """
 
+WRITER = """
+import itertools, os, sys, time
+os.chdir(sys.argv[1])
+for number in itertools.count():
+    try:
+        open(str(number), "w").close()
+    except FileNotFoundError:
+        break
+    if number > 20_000:
+        time.sleep(0.1)
+"""
+
 
 def until(true: Callable[[], bool], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
@@ -126,6 +138,21 @@ def test_a_first_start_killed_halfway_is_done_again(folder: Path) -> None:
     with EmbeddedPostgres(folder) as server:
         assert numbers(server.start()) == [0]
     assert not list(folder.glob("pg.new-*"))
+
+
+def test_what_a_killed_start_still_writes_is_swept_too(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    left = folder / "pg.new-left"
+    left.mkdir()
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(left)]) as writer:
+        try:
+            until(lambda: any(left.iterdir()))
+            with EmbeddedPostgres(folder) as server:
+                assert numbers(server.start()) == [0]
+            assert not left.exists()
+            assert writer.wait(30) == 0
+        finally:
+            writer.kill()
 
 
 def test_it_comes_back_after_kill_9(folder: Path) -> None:
