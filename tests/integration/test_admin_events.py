@@ -187,10 +187,19 @@ async def test_event_health_tells_what_waits_and_who_publishes(
             "INSERT INTO bus.outbox (event_id, source, body_hash, envelope, created_at) "
             "VALUES ('w', 's', '', '{}', now() - interval '1 minute')"
         )
+        conn.execute(
+            "INSERT INTO bus.outbox (event_id, source, body_hash, envelope, attempt) "
+            "VALUES ('x', 'busy', '', '{}', 3), ('y', 'busy', '', '{}', 4)"
+        )
     health = reader.get("/admin/event-health").json()
     assert health["lastSequence"] == 31
     assert health["queue"] == {"depth": 0, "error": None}
-    assert (health["outbox"]["pending"], health["outbox"]["enqueued"]) == (1, 0)
+    assert (health["outbox"]["pending"], health["outbox"]["enqueued"]) == (3, 0)
+    busy, still = health["outbox"]["sources"]
+    assert 60 <= still.pop("oldestPendingSeconds") < 120
+    assert 0 <= busy.pop("oldestPendingSeconds") < 60
+    assert busy == {"source": "busy", "pending": 2, "enqueued": 0, "failedSends": 7}
+    assert still == {"source": "s", "pending": 1, "enqueued": 0, "failedSends": 0}
     assert 60 <= health["outbox"]["oldestPendingSeconds"] < 120
     (consumer,) = health["consumers"]
     assert (consumer["consumer"], consumer["lag"]) == ("slow", 20)

@@ -1,13 +1,16 @@
 """`tristore doctor`: green on a sound platform, and red with the next step on a broken one."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from tests.support.command import answer, tristore
+from tests.support.database import rows
 from tests.support.history import fill
 from tests.support.operator import running_api
+from tests.support.waiting import wait_until
 from tristore.config import Settings
 
 
@@ -18,13 +21,36 @@ def states(settings: Settings) -> dict[str, dict[str, Any]]:
     return {check["name"]: check for check in found["checks"]}
 
 
-def test_a_sound_platform_is_well(settings: Settings) -> None:
+def add_mount(settings: Settings, folder: Path) -> None:
+    with psycopg.connect(str(settings.database_url), autocommit=True) as conn:
+        conn.execute(
+            "INSERT INTO filestore.mounts (name, kind, config, created_by) "
+            "VALUES ('m', 'local', jsonb_build_object('rootPath', %s::text), 'test')",
+            [str(folder)],
+        )
+
+
+def connected(settings: Settings) -> set[str]:
+    found = rows(
+        str(settings.database_url), "SELECT application_name AS name FROM pg_stat_activity"
+    )
+    return {row["name"].removeprefix("tristore-") for row in found}
+
+
+def test_a_sound_platform_is_well(settings: Settings, tmp_path: Path) -> None:
     fill(str(settings.database_url), 25_000)
-    with running_api(settings, "relay", "ingress"):
+    add_mount(settings, tmp_path)
+    workers = ["relay", "ingress", "sync", "watch"]
+    with running_api(settings, *workers):
+        wait_until(lambda: connected(settings) >= set(workers))
         found = answer(settings, "doctor")
         assert found["ok"]
         assert {check["state"] for check in found["checks"]} <= {"ok", "warn"}
         assert len(found["checks"]) >= 10
+        named = {check["name"]: check for check in found["checks"]}
+        assert (named["sync"]["detail"], named["watch"]["detail"]) == ("connected", "connected")
+        assert named["reconcile"]["state"] == "warn"
+        assert named["reconcile"]["nextStep"] == "start it: tristore work reconcile"
         shown = tristore(settings, "doctor")
     assert "no gap in the sample" in shown.stdout
 
@@ -47,6 +73,8 @@ def test_what_is_wrong_is_named_with_the_next_step(settings: Settings) -> None:
     assert "2 numbers are missing" in found["log"]["detail"]
     assert found["workers"]["state"] == "fail"
     assert "tristore work" in found["workers"]["nextStep"]
+    assert found["sync"]["state"] == "warn"
+    assert found["reconcile, watch"]["state"] == "ok"  # nothing to look after
     assert found["leases"]["state"] == "warn"
     assert found["dead letters"]["nextStep"] == "look: tristore dlq list"
 

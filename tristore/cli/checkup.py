@@ -3,53 +3,31 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from tristore.config import INLINE, Settings
+from tristore.cli.check import FAIL, OK, WARN, Check, Patient, graded
+from tristore.cli.checkup_workers import workers
+from tristore.config import INLINE
 from tristore.db import migrate
 from tristore.db.pool import Connection
 from tristore.errors import StartRefused, TristoreError, Unavailable
 from tristore.events.admin import health, soundness
 from tristore.events.queue import EventQueue
+from tristore.filestore import mounts
 from tristore.local.java import java_home
 
-OK, WARN, FAIL = "ok", "warn", "fail"
 _OLD_SECONDS = 60
 _FAR_BEHIND = 100_000
 _GIB = 1024**3
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    name: str
-    state: str
-    detail: str
-    next_step: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        found = asdict(self)
-        return {**found, "nextStep": found.pop("next_step")}
-
-
-@dataclass(frozen=True, slots=True)
-class Patient:
-    """What is examined."""
-
-    settings: Settings
-    database_url: str
-    redis_url: str
-    folder: Path
-
-
 async def examine(patient: Patient) -> AsyncIterator[Check]:
     """Every check, as it is done; those that need a server that is away are left out."""
-    workers = ("relay",) if patient.redis_url == INLINE else health.WORKERS
-    async for check in _database(patient.database_url, workers):
+    async for check in _database(patient):
         yield check
     async for check in _redis(patient.redis_url, patient.settings.events.queue):
         yield check
@@ -57,7 +35,8 @@ async def examine(patient: Patient) -> AsyncIterator[Check]:
     yield await asyncio.to_thread(_java, patient.settings.java_home)
 
 
-async def _database(url: str, workers: Sequence[str]) -> AsyncIterator[Check]:
+async def _database(patient: Patient) -> AsyncIterator[Check]:
+    url = patient.database_url
     try:
         conn = await psycopg.AsyncConnection.connect(
             url, connect_timeout=5, application_name="tristore-doctor"
@@ -77,58 +56,49 @@ async def _database(url: str, workers: Sequence[str]) -> AsyncIterator[Check]:
             return
         yield Check("schema", OK, f"at {revision}")
         await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        async for check in _bus(conn, workers):
+        async for check in _bus(conn, patient):
             yield check
 
 
-async def _bus(conn: Connection, workers: Sequence[str]) -> AsyncIterator[Check]:
+async def _bus(conn: Connection, patient: Patient) -> AsyncIterator[Check]:
     if wrong := await soundness.faults(conn):
         step = "stop the writers and restore from a backup; readers must not trust this log"
         yield Check("log", FAIL, "; ".join(wrong), step)
     found = await health.read(conn)
     if not wrong:
         yield Check("log", OK, f"at {found['lastSequence']}, no gap in the sample")
-    for check in _waiting(found, workers):
+    for check in workers(patient, found["parts"], len(await mounts.every(conn))):
+        yield check
+    for check in _waiting(found):
         yield check
 
 
-def _waiting(found: dict[str, Any], workers: Sequence[str]) -> list[Check]:
-    outbox, letters, parts = found["outbox"], found["deadLetters"], found["parts"]
+def _waiting(found: dict[str, Any]) -> list[Check]:
+    outbox, letters = found["outbox"], found["deadLetters"]
     age = outbox["oldestPendingSeconds"] or 0
     behind = [c for c in found["consumers"] if c["lag"] > _FAR_BEHIND or c["lastError"]]
     named = ", ".join(f"{c['consumer']} {c['lag']} behind" for c in behind or found["consumers"])
-    away = [name for name in workers if not parts[name]]
     return [
-        _graded(
-            "workers",
-            FAIL if away else OK,
-            f"not connected: {', '.join(away)}" if away else f"connected: {', '.join(workers)}",
-            "start them: tristore work relay,ingress",
-        ),
-        _graded(
+        graded(
             "outbox",
             WARN if age > _OLD_SECONDS else OK,
             f"{outbox['pending']} waiting, {outbox['enqueued']} under way, oldest {age:.0f} s",
             "see that relay, ingress and Redis run",
         ),
-        _graded(
+        graded(
             "leases",
             WARN if outbox["stuckLeases"] else OK,
             f"{outbox['stuckLeases']} ran out and were not taken back",
             "the relay takes them back; see that it runs",
         ),
-        _graded(
+        graded(
             "dead letters",
             WARN if letters["open"] else OK,
             f"{letters['open']} open, {letters['lastHour']} in the last hour",
             "look: tristore dlq list",
         ),
-        _graded("consumers", WARN if behind else OK, named or "none", "see why they do not read"),
+        graded("consumers", WARN if behind else OK, named or "none", "see why they do not read"),
     ]
-
-
-def _graded(name: str, state: str, detail: str, next_step: str) -> Check:
-    return Check(name, state, detail, None if state == OK else next_step)
 
 
 async def _redis(url: str, queue_name: str) -> AsyncIterator[Check]:

@@ -17,7 +17,8 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Check the servers, the log, what waits, and the machine. Exit 1 if something fails."""
     # Imported here: the queue and the drivers take long to load, and other commands need neither.
-    from tristore.cli.checkup import FAIL, Check, Patient, examine
+    from tristore.cli.check import FAIL, Check, Patient
+    from tristore.cli.checkup import examine
 
     database_url, redis_url, folder = addresses(data_dir)
     patient = Patient(Settings(), database_url, redis_url, folder)

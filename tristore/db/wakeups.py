@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import psycopg
 from psycopg import AsyncConnection, sql
@@ -24,6 +24,11 @@ class Listener(Background):
     def __init__(self, database_url: str, channels: Iterable[str]) -> None:
         self._database_url = database_url
         self._flags = {channel: asyncio.Event() for channel in channels}
+        self._readers: dict[str, Callable[[str], bool]] = {}
+
+    def read(self, channel: str, reader: Callable[[str], bool]) -> None:
+        """Notices of this channel are shown to `reader` first; one it takes wakes nobody."""
+        self._readers[channel] = reader
 
     async def wait(self, channel: str, seconds: float) -> None:
         """Returns at the next wake-up, or after `seconds`."""
@@ -50,5 +55,6 @@ class Listener(Background):
                 await conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
                 flag.set()  # what happened before LISTEN took hold
             async for notice in conn.notifies():
-                if not skipped("wakeups.notice"):
+                reader = self._readers.get(notice.channel)
+                if not skipped("wakeups.notice") and not (reader and reader(notice.payload)):
                     self._flags[notice.channel].set()

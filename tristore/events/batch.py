@@ -43,14 +43,29 @@ class Candidate:
 
 @dataclass(slots=True)
 class Batch:
+    """`revision` numbers the schemas it was examined by, if nobody has asked whether they hold."""
+
     candidates: list[Candidate] = field(default_factory=list)
     letters: list[DeadLetter] = field(default_factory=list)
     finished: list[Finished] = field(default_factory=list)
+    revision: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.candidates or self.letters or self.finished)
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is nothing to do but to store new events."""
-        return not self.letters and not self.finished and not any(c.token for c in self.candidates)
+        """Whether there is nothing to do but to store events, each of them once."""
+        return (
+            not self.letters
+            and not self.finished
+            and not any(c.token for c in self.candidates)
+            and len({c.event.id for c in self.candidates}) == len(self.candidates)
+        )
+
+    def rows(self) -> tuple[list[Event], list[bytes]]:
+        """What the log stores."""
+        return [c.event for c in self.candidates], [c.body_hash for c in self.candidates]
 
     def refuse(self, letter: DeadLetter, finished: list[Finished]) -> None:
         self.letters.append(letter)
@@ -74,5 +89,5 @@ class Batch:
             refusal = InvalidEvent("store_refused", [Violation("", type(error).__name__)])
             return [self.without({0}, refusal)]
         middle = len(self.candidates) // 2
-        first = Batch(self.candidates[:middle], self.letters, self.finished)
-        return [first, Batch(self.candidates[middle:])]
+        first = Batch(self.candidates[:middle], self.letters, self.finished, self.revision)
+        return [first, Batch(self.candidates[middle:], revision=self.revision)]

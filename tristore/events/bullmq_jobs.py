@@ -5,16 +5,16 @@ may end, or refuse to end, on its own. Here the same Lua scripts run for many jo
 and a job is handed on as the raw string from its hash.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 from bullmq.backends import RedisBackend
 from bullmq.redis_connection import RedisConnection
 from redis.asyncio import Redis
 from redis.commands.core import AsyncScript
+from redis.exceptions import NoScriptError
 
 from tristore.events.queue import connect
 from tristore.events.rawjob import RawJob
@@ -35,19 +35,34 @@ local function answer_of(keys, args)
 end
 local answers = {}
 """
-# Ends early when there is no more, or much already: nobody else is served meanwhile.
+# Ends early when there is no more, or much already: nobody else is served meanwhile. The library
+# leaves a marker after every job; here it is left only if there may be more, so that whoever waits
+# for it next is not woken for nothing. The time is the server's: a take may wait there for a job.
 _TAKE = """
-local bytes = 0
-for i = 1, tonumber(ARGV[4]) do
+local now = redis.call('TIME')
+ARGV[2] = string.format('%d', now[1] * 1000 + math.floor(now[2] / 1000))
+local bytes, most, i, drained = 0, tonumber(ARGV[4]), 0, false
+local function left()
+    return redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[3])
+end
+repeat
+    i = i + 1
     local answer = answer_of(KEYS, ARGV)
     answers[i] = answer
     if not answer.err then
-        if type(answer[1]) ~= 'table' then break end
+        drained = type(answer[1]) ~= 'table'
+        if drained then break end
         for _, text in ipairs(answer[1]) do bytes = bytes + #text end
-        if bytes > tonumber(ARGV[5]) then break end
     end
+    if i == 1 then most = math.min(most, 1 + left()) end
+until i >= most or bytes > tonumber(ARGV[5])
+drained = drained or left() == 0
+if drained then
+    redis.call('ZREM', KEYS[11], '0')
+else
+    redis.call('ZADD', KEYS[11], 0, '0')
 end
-return answers
+return {drained and 1 or 0, answers}
 """
 _MOST_BYTES = 4 * 1024 * 1024
 _FINISH = """
@@ -60,6 +75,13 @@ return answers
 """
 
 
+class Taken(NamedTuple):
+    """`more` if there may be others to take at once."""
+
+    jobs: list[RawJob]
+    more: bool
+
+
 class BullJobs:
     """One queue's jobs, for one worker known by `token`."""
 
@@ -70,25 +92,44 @@ class BullJobs:
         self._take = self._for_many("moveToActive", _TAKE)
         self._finish = self._for_many("moveToFinished", _FINISH)
         self._token = token
+        self._bell = self._scripts.toKey(f"bell:{token}")
         self._lock_ms = int(lock_seconds * 1000)
 
     async def close(self) -> None:
         await self._redis.aclose()
 
-    async def wait(self) -> None:
-        """Returns when a job may be there, and after a second: delayed jobs make no sound."""
-        await self._redis.bzpopmin(self._scripts.keys["marker"], _WAIT_SECONDS)
-
-    async def take(self, most: int) -> list[RawJob]:
+    async def take(self, most: int) -> Taken:
         """The next jobs in order, locked for this worker."""
-        options = {"token": self._token, "lockDuration": self._lock_ms, "limiter": None}
-        keys = self._keys("wait active prioritized events stalled limiter delayed paused meta pc")
-        args = [self._scripts.keys[""], _now_ms(), msgpack.packb(options), most, _MOST_BYTES]
-        answers = await self._take([*keys, *self._keys("marker")], args)
-        taken = [a for a in answers if not isinstance(a, Exception)]
-        if answers and not taken:
-            raise answers[0]
-        return [RawJob.of(str(a[1]), _pairs(a[0])) for a in taken if a and a[0]]
+        keys, args = self._take_words(most)
+        return _taken(await self._take(keys, args))
+
+    async def wait_and_take(self) -> Taken:
+        """One job when one may be there, and after a second: delayed jobs make no sound.
+
+        Both words go to Redis at once, so that a job that comes is on its way here without being
+        asked for. Once begun this must not be cancelled, or a job is taken that nobody holds. One
+        job only: a worker that was stopped while it waits keeps it from others until its lock ends.
+        """
+        keys, args = self._take_words(1)
+        pipe = self._redis.pipeline(transaction=False)
+        pipe.bzpopmin([self._scripts.keys["marker"], self._bell], _WAIT_SECONDS)
+        pipe.evalsha(self._take.sha, len(keys), *keys, *args)
+        waited, answer = await pipe.execute(raise_on_error=False)
+        if isinstance(answer, NoScriptError):  # a Redis that was restarted
+            return await self.take(1)
+        if isinstance(answer, Exception):
+            raise answer
+        taken = _taken(answer)
+        if isinstance(waited, Exception) and not taken.jobs:
+            raise waited
+        return taken
+
+    async def stop_waiting(self) -> None:
+        """Ends a wait of this worker that is under way."""
+        pipe = self._redis.pipeline(transaction=True)
+        pipe.zadd(self._bell, {"0": 0})
+        pipe.pexpire(self._bell, int(_WAIT_SECONDS * 1000))  # if nobody waited
+        await pipe.execute()
 
     async def finish(self, job_ids: Sequence[str]) -> None:
         """Acknowledges jobs whose events are stored. One whose lock was lost is another
@@ -111,6 +152,12 @@ class BullJobs:
         found = await self._backend.moveStalledJobsToWait(_NEVER, self._lock_ms // 2)
         return len(found or [])
 
+    def _take_words(self, most: int) -> tuple[list[str], list[Any]]:
+        options = {"token": self._token, "lockDuration": self._lock_ms, "limiter": None}
+        keys = self._keys("wait active prioritized events stalled limiter delayed paused meta pc")
+        args = [self._scripts.keys[""], 0, msgpack.packb(options), most, _MOST_BYTES]
+        return [*keys, *self._keys("marker")], args
+
     def _for_many(self, name: str, loop: str) -> AsyncScript:
         return self._redis.register_script(_FOR_MANY % self._scripts.commands[name].script + loop)
 
@@ -131,6 +178,15 @@ class BullJobs:
         return SimpleNamespace(id=job_id, queue=queue, attempts=1, attemptsMade=0, opts={})
 
 
+def _taken(answer: tuple[int, list[Any]]) -> Taken:
+    drained, answers = answer
+    sound = [a for a in answers if not isinstance(a, Exception)]
+    if answers and not sound:
+        raise answers[0]
+    jobs = [RawJob.of(str(a[1]), _pairs(a[0])) for a in sound if a and a[0]]
+    return Taken(jobs, more=not drained)
+
+
 def _is_stuck(answer: Any) -> bool:
     """0 is done; -2 and -6 say that the lock is gone or somebody else's."""
     return isinstance(answer, Exception) or (isinstance(answer, int) and answer not in (0, -2, -6))
@@ -138,7 +194,3 @@ def _is_stuck(answer: Any) -> bool:
 
 def _pairs(flat: Sequence[str]) -> Mapping[str, str]:
     return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
-def _now_ms() -> int:
-    return round(time.time() * 1000)

@@ -4,13 +4,14 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Protocol
 from uuid import uuid4
 
 from redis.exceptions import RedisError
 
 from tristore.cancellation import obedient
-from tristore.events.bullmq_jobs import BullJobs
+from tristore.events.bullmq_jobs import BullJobs, Taken
 from tristore.events.rawjob import RawJob
 
 _log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class QueueConsumer:
 
     async def _end(self, taking: asyncio.Task[None], others: list[asyncio.Task[None]]) -> None:
         taking.cancel()
-        await asyncio.wait({taking})
+        await asyncio.gather(self._stop_waiting(), asyncio.wait({taking}))
         try:
             async with asyncio.timeout(_DRAIN_SECONDS):
                 while self._held and not any(task.done() for task in others):
@@ -76,28 +77,31 @@ class QueueConsumer:
         await asyncio.wait(others)
         await self._jobs.close()
 
+    async def _stop_waiting(self) -> None:
+        """Without this the end is a second later, no more."""
+        with suppress(*_AWAY, TimeoutError):
+            async with asyncio.timeout(1):
+                await self._jobs.stop_waiting()
+
     async def _take(self) -> None:
-        """Doubles what it asks for while the queue is full, and asks for one when it is not: an
-        empty answer costs Redis as much as a full one."""
-        most = 1
+        more = True
         while True:
             room = self._limit - len(self._held)
             if room <= 0:
                 self._room.clear()
                 await self._room.wait()
                 continue
-            wanted = min(most, room)
-            taken = await _unbroken(self._take_some(wanted))
-            most = min(2 * most, _MOST_AT_ONCE) if taken == wanted else 1
-            if not taken:
-                await obedient(self._jobs.wait())
+            asking = (
+                self._jobs.take(min(_MOST_AT_ONCE, room)) if more else self._jobs.wait_and_take()
+            )
+            more = await _unbroken(self._take_some(asking))
 
-    async def _take_some(self, most: int) -> int:
-        taken = await self._jobs.take(most)
-        self._held.update(job.id for job in taken)
-        self._sink.submit(taken)
+    async def _take_some(self, asking: Awaitable[Taken]) -> bool:
+        taken = await asking
+        self._held.update(job.id for job in taken.jobs)
+        self._sink.submit(taken.jobs)
         self._back()
-        return len(taken)
+        return taken.more
 
     def _on_stored(self, jobs: Sequence[RawJob]) -> None:
         for job in jobs:
@@ -145,12 +149,14 @@ class QueueConsumer:
             _log.warning("queue back")
 
 
-async def _unbroken(work: Coroutine[None, None, int]) -> int:
-    """Cancelled only once the work is done: a job taken in Redis must also be held here."""
+async def _unbroken(work: Coroutine[None, None, bool]) -> bool:
+    """Cancelled only once the work is done: a job taken in Redis must also be held here. Only a
+    Redis that does not answer is not waited for."""
     task = asyncio.create_task(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait({task})
-        task.exception()  # an error nobody asks for is logged as forgotten
+        await asyncio.wait({task}, timeout=_DRAIN_SECONDS)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
         raise

@@ -48,17 +48,34 @@ class Examination:
             if incoming.refusal:
                 raise incoming.refusal
             event = self._event(_completed(incoming.value, job, incoming.index))
-            if failpoints.armed():
-                failpoints.failpoint(f"ingress.event.{event.type}")
-            checked = self._registry.check(event)
-            if event.ttl and event.expired(self._now):
-                message = f"older than its ttl of {event.ttl} ms"
-                raise InvalidEvent("expired", [Violation("/ttl", message)])
-            candidate = Candidate(checked, event.body_hash(), incoming, token)
-            self.batch.candidates.append(candidate)
+            self._judge(event, incoming, token)
         except InvalidEvent as refusal:
-            letter = DeadLetter.of(refusal, incoming.raw, incoming.value)
-            self.batch.refuse(letter, _finished(letter, event, token))
+            self._refuse(refusal, incoming, event, token)
+
+    def repeat(self, candidates: Iterable[Candidate]) -> None:
+        """For events that passed by other schemas, with the version they came with."""
+        for candidate in candidates:
+            named = {"schema_version": candidate.incoming.value.get("schemaVersion")}
+            event = candidate.event.model_copy(update=named)
+            try:
+                self._judge(event, candidate.incoming, candidate.token)
+            except InvalidEvent as refusal:
+                self._refuse(refusal, candidate.incoming, event, candidate.token)
+
+    def _judge(self, event: Event, incoming: wire.Incoming, token: str | None) -> None:
+        if failpoints.armed():
+            failpoints.failpoint(f"ingress.event.{event.type}")
+        checked = self._registry.check(event)
+        if event.ttl and event.expired(self._now):
+            message = f"older than its ttl of {event.ttl} ms"
+            raise InvalidEvent("expired", [Violation("/ttl", message)])
+        self.batch.candidates.append(Candidate(checked, event.body_hash(), incoming, token))
+
+    def _refuse(
+        self, refusal: InvalidEvent, incoming: wire.Incoming, event: Event | None, token: str | None
+    ) -> None:
+        letter = DeadLetter.of(refusal, incoming.raw, incoming.value)
+        self.batch.refuse(letter, _finished(letter, event, token))
 
     def _event(self, value: Any) -> Event:
         quick = plain_event(value, self._latest) if type(value) is dict else None

@@ -8,14 +8,12 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import cast
 
 import psycopg
 from psycopg_pool import PoolTimeout
 
 from tristore.cancellation import obedient
 from tristore.db.pool import Connection, Pool, spendable
-from tristore.db.wakeups import LOG
 from tristore.errors import Unavailable
 from tristore.events import deadletters, log, outbox, suspects, wire
 from tristore.events.batch import Batch, Candidate
@@ -28,7 +26,6 @@ from tristore.failpoints import failpoint
 
 _log = logging.getLogger(__name__)
 _RETRY_SECONDS = (0.1, 0.25, 0.5, 1.0)
-_NOTIFY = f"SELECT pg_notify('{LOG}', '')"
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
 
 
@@ -42,11 +39,21 @@ class EventIngressWorker:
         self._suspicious = True  # whether there are suspects, as far as was asked
 
     async def handle(self, jobs: Sequence[RawJob]) -> None:
-        await self.refresh()
         await self.settle(await self.examine(jobs))
 
+    async def examine(self, jobs: Sequence[RawJob]) -> Batch:
+        """A schema that was registered before the jobs were taken holds for them. Whether there is
+        one is asked afterwards; for a few events that pass it is asked by the statement that stores
+        them, which saves a round trip."""
+        revision = self._registry.revision
+        batch = await self._examined(jobs)
+        if not self._suspicious and batch.is_plain and len(batch.candidates) <= log.FEW:
+            batch.revision = revision
+            return batch
+        await self.refresh()
+        return batch if self._registry.revision == revision else await self._examined(jobs)
+
     async def refresh(self) -> None:
-        """A schema that was registered before the jobs at hand were taken holds for them."""
         for attempt in itertools.count():
             try:
                 await obedient(self._freshen())
@@ -61,7 +68,7 @@ class EventIngressWorker:
             if revision != self._registry.revision:
                 await schema_store.freshen(conn, self._registry)
 
-    async def examine(self, jobs: Sequence[RawJob]) -> Batch:
+    async def _examined(self, jobs: Sequence[RawJob]) -> Batch:
         """Lets other tasks have their turn: one of them is storing the batch before this one."""
         examination = Examination(self._registry)
         for _ in examination.of(jobs):
@@ -86,6 +93,7 @@ class EventIngressWorker:
         """A job that was held by a worker when it died: its events one by one, each accused
         first, so that it is known which one kills if this worker dies too."""
         _log.warning("job held by a dead worker", extra={"job": job.id, "deaths": job.stalled})
+        await self.refresh()
         for incoming in wire.read(job.name, job.data):
             raw_hash = suspects.hash_of(incoming.raw)
             if await self._surely(suspects.accuse, raw_hash) >= suspects.DEADLY:
@@ -110,30 +118,42 @@ class EventIngressWorker:
             return await ask(conn, key)
 
     async def _commit(self, batch: Batch) -> None:
-        if self._suspicious:
+        if batch.revision is not None:
+            batch = await self._store_few(batch, batch.revision)
+        elif self._suspicious:
             batch = await self._without_killers(batch)
-        first = {candidate.event.id: candidate for candidate in reversed(batch.candidates)}
-        if batch.is_plain and len(first) == len(batch.candidates) <= log.FEW:
-            stored = await self._store_few(batch.candidates)
-            await self._announce(batch.candidates, stored)
-            batch = Batch([c for c in batch.candidates if c.event.id not in stored])
-            if not batch.candidates:
-                return
-        await self._store(batch)
+        if batch:
+            await self._store(batch)
 
-    async def _store_few(self, candidates: Sequence[Candidate]) -> dict[str, int]:
-        """Stores new events in one round trip; those that are missing in the answer are not new.
+    async def _store_few(self, batch: Batch, revision: int) -> Batch:
+        """Stores new events in one round trip, if they were examined by the schemas that hold and
+        nothing is suspected of killing. Returns what is left to do.
 
         What a pipeline sends without BEGIN is one transaction, committed by its end.
         """
-        events, hashes = [c.event for c in candidates], [c.body_hash for c in candidates]
         async with spendable(self._pool) as conn:
             async with conn.pipeline():
-                cursor = await log.start_append(conn, events, hashes)
-                await conn.execute(_NOTIFY)
+                append = await log.start_append(conn, *batch.rows(), revision)
                 failpoint("ingress.before_commit")
             failpoint("ingress.after_commit")
-            return dict(cast(list[tuple[str, int]], await cursor.fetchall()))
+            appended = await log.end_append(append)
+        if appended.refused:
+            return await self._examined_again(batch)
+        await self._announce(batch.candidates, appended.stored)
+        return Batch([c for c in batch.candidates if c.event.id not in appended.stored])
+
+    async def _examined_again(self, batch: Batch) -> Batch:
+        await self._freshen()
+        examination = Examination(self._registry)
+        examination.repeat(batch.candidates)
+        again = examination.batch
+        # After a commit whose answer was lost, an event may be in the log already: it stays there,
+        # and is not refused by what was registered since.
+        async with self._pool.connection() as conn:
+            hashes = await log.stored_hashes(conn, [c.event.id for c in batch.candidates])
+        known = {c.event.id for c in batch.candidates if hashes.get(c.event.id) == c.body_hash}
+        again.letters = [letter for letter in again.letters if letter.event_id not in known]
+        return await self._without_killers(again) if self._suspicious else again
 
     async def _store(self, batch: Batch) -> None:
         letters, finished = list(batch.letters), list(batch.finished)
@@ -144,7 +164,6 @@ class EventIngressWorker:
             await deadletters.add(conn, letters)
             if finished:
                 await outbox.finish(conn, finished)
-            await conn.execute(_NOTIFY)
             failpoint("ingress.before_commit")
         failpoint("ingress.after_commit")
         deadletters.report(letters)
@@ -159,9 +178,7 @@ class EventIngressWorker:
             first.setdefault(candidate.event.id, candidate)
         if not first:
             return {}, []
-        stored = await log.append(
-            conn, [c.event for c in first.values()], [c.body_hash for c in first.values()]
-        )
+        stored = await log.append(conn, *Batch(list(first.values())).rows())
         hashes = {c.event.id: c.body_hash for c in first.values() if c.event.id in stored}
         if earlier := [event_id for event_id in first if event_id not in stored]:
             hashes |= await log.stored_hashes(conn, earlier)

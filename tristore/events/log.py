@@ -60,6 +60,14 @@ class Stored:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The sequence numbers of what was new, by id; `refused` if nothing was to be stored."""
+
+    stored: dict[str, int]
+    refused: bool
+
+
 async def append(
     conn: Connection, events: Sequence[Event], hashes: Sequence[bytes]
 ) -> dict[str, int]:
@@ -72,16 +80,24 @@ async def append(
         return await _append_many(conn, events, hashes)
     async with conn.pipeline():
         cursor = await start_append(conn, events, hashes)
-    return dict(cast(list[tuple[str, int]], await cursor.fetchall()))
+    return (await end_append(cursor)).stored
 
 
 async def start_append(
-    conn: Connection, events: Sequence[Event], hashes: Sequence[bytes]
+    conn: Connection, events: Sequence[Event], hashes: Sequence[bytes], revision: int | None = None
 ) -> Cursor:
-    """Two statements for a pipeline that is open; the cursor has the answer after its end."""
+    """Two statements for a pipeline that is open; the cursor has the answer after its end. With a
+    revision, nothing is stored unless that is the schemas' and there are no suspects."""
     batch = [_row(event, body_hash) for event, body_hash in zip(events, hashes, strict=True)]
     await conn.execute(_sql.lock_head)
-    return await conn.execute(_sql.append, {"events": orjson.dumps(batch).decode()})
+    given = {"events": orjson.dumps(batch).decode(), "revision": revision}
+    return await conn.execute(_sql.append, given)
+
+
+async def end_append(cursor: Cursor) -> Appended:
+    rows = cast(list[tuple[str | None, int, bool]], await cursor.fetchall())
+    stored = {event_id: sequence for event_id, sequence, _ in rows if event_id is not None}
+    return Appended(stored, refused=not rows[0][2])
 
 
 async def _append_many(

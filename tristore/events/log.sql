@@ -4,9 +4,15 @@
 SELECT last FROM bus.ingress_head FOR UPDATE
 
 -- name: append
--- Stores the events whose id is new, numbers them without a gap, and moves the head. One JSON
+-- Stores the events whose id is new, numbers them without a gap, moves the head and wakes readers,
+-- who are handed the rows at once if they are small, unless somebody lets wake-ups pile up. One JSON
 -- document is twice as fast as an array per column: the client need not quote every element.
-WITH batch AS (
+-- With a revision, only while it is that of the schemas and there are no suspects; always a row.
+WITH terms AS (
+    SELECT %(revision)s::bigint IS NULL
+        OR (revision = %(revision)s AND NOT EXISTS (SELECT FROM bus.suspects)) AS hold
+    FROM bus.schema_head
+), batch AS (
     SELECT * FROM ROWS FROM (
         jsonb_to_recordset(%(events)s::jsonb) AS (
             id text, type text, source text, occurred_at timestamptz, payload jsonb,
@@ -20,7 +26,8 @@ WITH batch AS (
 ), fresh AS (
     SELECT b.*, row_number() OVER (ORDER BY n) AS place
     FROM batch b
-    WHERE NOT EXISTS (SELECT FROM bus.workflow_events w WHERE w.id = b.id)
+    WHERE (SELECT hold FROM terms)
+    AND NOT EXISTS (SELECT FROM bus.workflow_events w WHERE w.id = b.id)
 ), head AS (
     -- A clock set back must not make the log's times run backwards.
     -- Not a join: taking the one row for many, the planner would read the whole log.
@@ -37,11 +44,29 @@ WITH batch AS (
     SELECT head.last + place, head.now, id, type, source, occurred_at, payload, correlation_id,
         ttl_ms, metadata, schema_version, decode(body_hash, 'hex')
     FROM fresh, head
-    RETURNING id, ingress_sequence
+    RETURNING *
+), told AS (
+    SELECT ingress_sequence, json_build_array(
+        ingress_sequence, id, type, source, occurred_at, received_at, payload::text,
+        correlation_id, ttl_ms, metadata::text, schema_version
+    )::text AS row
+    FROM stored
+    WHERE (SELECT count(*) FROM stored) <= 10
+), woken AS (
+    SELECT pg_notify('tristore_log', CASE
+        WHEN sum(octet_length(row)) < 7500 AND pg_notification_queue_usage() < 0.1 THEN
+            concat(
+                '{"epoch":"', (SELECT epoch FROM bus.ingress_head), '","rows":[',
+                string_agg(row, ',' ORDER BY ingress_sequence), ']}'
+            )
+        ELSE ''
+    END)
+    FROM told
 ), moved AS (
     UPDATE bus.ingress_head SET last = last + (SELECT count(*) FROM stored)
 )
-SELECT id, ingress_sequence FROM stored
+SELECT stored.id, stored.ingress_sequence, terms.hold
+FROM woken, terms LEFT JOIN stored ON true
 
 -- name: end
 -- Where the log ends, and the time of what comes next, after the head is locked.
@@ -57,7 +82,8 @@ SELECT id FROM bus.workflow_events
 WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(id)s::jsonb)))
 
 -- name: move_head
-UPDATE bus.ingress_head SET last = last + %(count)s
+-- And wakes readers.
+UPDATE bus.ingress_head SET last = last + %(count)s RETURNING pg_notify('tristore_log', '')
 
 -- name: hashes
 -- What is stored under these ids.

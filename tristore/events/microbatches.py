@@ -18,7 +18,6 @@ SUSPECT = 2
 
 
 class Ingress(Protocol):
-    async def refresh(self) -> None: ...
     async def examine(self, jobs: Sequence[RawJob]) -> Batch: ...
     async def settle(self, batch: Batch) -> None: ...
     async def settle_alone(self, job: RawJob) -> None: ...
@@ -47,7 +46,6 @@ class MicroBatches:
     async def _examine(self) -> None:
         while True:
             taken = await self._take()
-            await self._ingress.refresh()
             if taken[0].stalled >= SUSPECT:
                 await self._examined.put((taken[0], taken))
             else:

@@ -86,14 +86,15 @@ async def event(request: Request, event_id: str) -> Response:
 
 @router.get("/completeness")
 async def ledger(request: Request, query: Annotated[LedgerQuery, Query()]) -> Response:
-    """Per source and minute: outbox rows = stored + dead-lettered + in flight, and stored events of
-    nodes = in the metastore's view, or the ids that are missing."""
+    """Per source and minute: outbox rows = stored + dead-lettered + in flight; stored events = in
+    the datasets' tables, and those of nodes = in the metastore's view; or the missing ids."""
     if query.from_ and query.to and query.from_ >= query.to:
         raise InvalidQuery("`from` must lie before `to`")
     platform = request.app.state.platform
     async with connection_within(platform.pool, LEDGER_SECONDS) as conn:
         namespace = platform.settings.records_of_nodes()
-        found = await completeness.read(conn, query.from_, query.to, namespace)
+        datasets = platform.settings.log_datasets()
+        found = await completeness.read(conn, query.from_, query.to, namespace, datasets)
     return _json(found.to_json(query.limit, query.cursor))
 
 

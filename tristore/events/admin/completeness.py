@@ -1,5 +1,5 @@
 """The ledger: every outbox row is stored, dead-lettered or in flight, or its id is named; and every
-stored event of a file or directory has reached its record.
+stored event has reached the datasets, and if it is of a file or directory its record.
 
 Events put straight into the queue have no outbox row to be missing from; they are counted in a
 column of their own.
@@ -16,7 +16,8 @@ from pydantic.alias_generators import to_camel
 from tristore.db.pool import Connection
 from tristore.db.queries import load
 from tristore.errors import InvalidQuery
-from tristore.events.admin import listing
+from tristore.events.admin import dataset_column, listing
+from tristore.events.admin.dataset_column import Column
 from tristore.events.envelope import time_text
 
 _sql = load("tristore.events.admin", "completeness.sql")
@@ -66,17 +67,22 @@ class Ledger:
     note: str | None
     minutes: list[Minute]
     followed: bool  # whether there is a sync that the metastore's column can be held to
+    datasets: Column
 
     @property
     def verdict(self) -> str:
         missing = sum(minute.missing + minute.view_missing for minute in self.minutes)
+        missing += self.datasets.missing
         open_rows = sum(minute.in_flight for minute in self.minutes)
         waiting = sum(minute.view_waiting for minute in self.minutes)
         if missing:
             return f"broken, {missing} missing"
-        if not open_rows and not waiting:
+        if not open_rows and not waiting and not self.datasets.waiting:
             return "closed, 0 missing"
         late = f", {waiting} not in the metastore yet" if waiting else ""
+        late += (
+            f", {self.datasets.waiting} not in the datasets yet" if self.datasets.waiting else ""
+        )
         return f"open, 0 missing, {open_rows} in flight{late}"
 
     def to_json(self, limit: int, cursor: str | None) -> dict[str, Any]:
@@ -91,12 +97,19 @@ class Ledger:
             "verdict": self.verdict,
             "totals": self._totals(),
             "metastore": self._view(self.minutes),
-            "minutes": [
-                {**minute.to_json(), "metastore": self._view([minute])} for minute in shown
-            ],
-            "missingIds": [each for minute in self.minutes for each in minute.missing_ids][:NAMED],
+            "datasets": self.datasets.to_json(),
+            "minutes": [self._minute(minute) for minute in shown],
+            "missingIds": self._missing_ids()[:NAMED],
             "nextCursor": listing.write_cursor("", "ledger", _key(shown[-1])) if more else None,
         }
+
+    def _minute(self, minute: Minute) -> dict[str, Any]:
+        datasets = self.datasets.of(minute.minute, minute.source).to_json()
+        return {**minute.to_json(), "metastore": self._view([minute]), "datasets": datasets}
+
+    def _missing_ids(self) -> list[str]:
+        named = [each for minute in self.minutes for each in minute.missing_ids]
+        return named + [each for each in self.datasets.missing_ids if each not in named]
 
     def _totals(self) -> dict[str, int]:
         return {
@@ -123,11 +136,12 @@ async def read(
     since: datetime | None,
     until: datetime | None,
     records_of_nodes: str | None = None,
+    datasets: Sequence[str] = (),
 ) -> Ledger:
     """The last hour, or the window asked for, cut to what is kept and to a week.
 
     `records_of_nodes` is the namespace in which every node has its record; None where the sync is
-    switched off.
+    switched off. `datasets` are those that the log should feed.
     """
     cursor = await conn.execute(_sql.covers)
     now, covers_from = cast(tuple[datetime, datetime], await cursor.fetchone())
@@ -142,7 +156,9 @@ async def read(
     given = {"since": begin, "until": end, "named": NAMED, "namespace": records_of_nodes}
     await rows.execute(_sql.minutes, given, prepare=False)
     followed = records_of_nodes is not None
-    return Ledger(begin, end, covers_from, note, await rows.fetchall(), followed)
+    minutes = await rows.fetchall()
+    column = await dataset_column.read(conn, begin, end, datasets, NAMED)
+    return Ledger(begin, end, covers_from, note, minutes, followed, column)
 
 
 def _clip(begin: datetime, end: datetime, covers_from: datetime) -> tuple[datetime, str | None]:

@@ -28,6 +28,7 @@ async def read(conn: Connection, records_of_nodes: str | None = None) -> dict[st
             "enqueued": bus["enqueued"],
             "oldestPendingSeconds": bus["oldest_seconds"],
             "stuckLeases": bus["stuck_leases"],
+            "sources": [_source(row) for row in await _rows(conn, _sql.backlog)],
         },
         "lastSequence": bus["last"],
         "earliestSequence": bus["earliest"],
@@ -75,6 +76,16 @@ async def _rates(conn: Connection, seconds: int) -> dict[str, Any]:
 
 async def _rows(conn: Connection, query: str) -> list[dict[str, Any]]:
     return await (await conn.cursor(row_factory=dict_row).execute(query)).fetchall()
+
+
+def _source(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "source": row["source"],
+        "pending": row["pending"],
+        "enqueued": row["enqueued"],
+        "failedSends": row["failed_sends"],
+        "oldestPendingSeconds": row["oldest_seconds"],
+    }
 
 
 def _consumer(row: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,32 @@ SELECT
     h.last, h.earliest, h.epoch::text AS epoch
 FROM bus.ingress_head h
 
+-- name: backlog
+-- Whose events wait or are under way, how often sending those that wait has failed, and since when
+-- the oldest of them waits; counted no further than a million of each.
+SELECT
+    source,
+    count(*) FILTER (WHERE state = 'pending') AS pending,
+    count(*) FILTER (WHERE state = 'enqueued') AS enqueued,
+    coalesce(sum(attempt) FILTER (WHERE state = 'pending'), 0)::bigint AS failed_sends,
+    extract(
+        epoch FROM statement_timestamp() - min(created_at) FILTER (WHERE state = 'pending')
+    )::float8 AS oldest_seconds
+FROM (
+    (
+        SELECT source, state, attempt, created_at
+        FROM bus.outbox WHERE state = 'pending' ORDER BY id LIMIT 1000000
+    )
+    UNION ALL
+    (
+        SELECT source, state, attempt, created_at
+        FROM bus.outbox WHERE state = 'enqueued' LIMIT 1000000
+    )
+) AS waiting
+GROUP BY source
+ORDER BY pending DESC, enqueued DESC, source
+LIMIT 200
+
 -- name: consumers
 -- How far behind each durable reader is.
 SELECT c.consumer, c.sequence, greatest(h.last - c.sequence, 0) AS lag, c.last_error, c.updated_at

@@ -65,14 +65,16 @@ class LiveFeed:
         """Ends the readers of tokens that have ended."""
         while True:
             await asyncio.sleep(self._settings.recheck_seconds)
+            asked = list(self._open)
             try:
-                alive = await self._tokens.alive(list(self._open))
+                alive = await self._tokens.alive(asked)
             except (psycopg.Error, PoolTimeout) as error:
                 obey_cancellation()
                 _log.warning("tokens cannot be checked", extra={"error": type(error).__name__})
                 continue
-            for token_id in self._open.keys() - alive:
-                for reader in self._open[token_id]:
+            # Only those that were asked about: others may have come in the meantime.
+            for token_id in set(asked) - alive:
+                for reader in self._open.get(token_id, ()):
                     reader.fail(Unauthenticated("the token has ended"))
 
     async def serve(self, socket: WebSocket, wanted: TypeFilter, since: int | None) -> None:

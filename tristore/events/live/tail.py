@@ -1,7 +1,8 @@
 """The tail: one reader of the log per process, shared by every live connection.
 
 Readers are positions. Those near the head are served from memory, one that fell behind reads the
-table; there is no second live path, hence no seam and no gap.
+table. Memory grows by what follows it without a gap, be it read from the table or told by the
+statement that stored it; readers know no difference, hence no seam.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from tristore.errors import PositionAhead, PositionGone
 from tristore.events import log
 from tristore.events.live.audience import Audience, Reader
 from tristore.events.live.frame import Frame
+from tristore.events.live.notice import frames_after
 from tristore.events.log import Stored
 
 _sql = load("tristore.events.live", "tail.sql")
@@ -58,6 +60,14 @@ class Tail(Background):
 
     async def _begin(self) -> None:
         self._head = await self._ask_head()
+        self._listener.read(LOG, self._hear)
+
+    def _hear(self, notice: str) -> bool:
+        """Takes what a wake-up carries, if that is what comes next."""
+        frames = frames_after(self._head, notice) if self._audience and notice else None
+        if frames:
+            self._grow(frames)
+        return bool(frames)
 
     async def position(self, since: int | None) -> int:
         """Where a new reader starts; refuses one the log cannot serve."""
@@ -133,10 +143,10 @@ class Tail(Background):
     async def _read_on(self) -> bool:
         """True if there may be more. Without readers nothing is read but the head."""
         if self._audience and (frames := await self._read(self.last)):
-            self._recent.add(frames)
-            self._head = log.Head(frames[-1].sequence, self._head.earliest, self._head.epoch)
-            self._audience.wake(frames)
-            if _is_full(frames):
+            full = _is_full(frames)
+            # A wake-up may have brought some of them meanwhile.
+            self._grow([frame for frame in frames if frame.sequence > self.last])
+            if full:
                 return True
             # What was committed after this was read makes a wake-up of its own. Only now and
             # then, for a log that never rests, the head is looked at all the same.
@@ -145,10 +155,17 @@ class Tail(Background):
         await self._look_at_head()
         return False
 
+    def _grow(self, frames: list[Frame]) -> None:
+        if frames:
+            self._recent.add(frames)
+            self._head = log.Head(frames[-1].sequence, self._head.earliest, self._head.epoch)
+            self._audience.wake(frames)
+
     async def _look_at_head(self) -> None:
+        known = self.last  # wake-ups may bring more while the question is under way
         head = await self._ask_head()
         self._asked_at = time.monotonic()
-        changed = head.epoch != self._head.epoch or head.last < self.last
+        changed = head.epoch != self._head.epoch or head.last < known
         if changed or not self._audience:
             self._recent, self._head = _Recent(), head
         if changed:

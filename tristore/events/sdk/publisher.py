@@ -100,7 +100,9 @@ class Publisher:
         self, type: str, payload: Mapping[str, Any] | Payload, **fields: Unpack[Fields]
     ) -> str:
         """The event's id, once it is on the bus or, while that is away, in the buffer."""
-        draft = self._draft({"type": type, "payload": payload, **fields})
+        (draft,) = self._drafts([{"type": type, "payload": payload, **fields}])
+        if isinstance(draft, InvalidEvent):
+            raise draft
         await self._opened.put([draft.body])
         return draft.id
 
