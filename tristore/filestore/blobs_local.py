@@ -108,6 +108,9 @@ class LocalBlobs(Blobs):
     async def discard(self, token: str) -> None:
         await self._writing(self._folder.staging.discard, token)
 
+    async def confirm(self, path: str) -> None:
+        await self._writing(self._folder.confirm, path)
+
     async def stat(self, path: str) -> Entry | None:
         return await self._reading(self._folder.stat, path)
 

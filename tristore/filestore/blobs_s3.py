@@ -191,6 +191,9 @@ class S3Blobs(Blobs):
         if isinstance(staged, Multipart):
             await staged.abandon()
 
+    async def confirm(self, path: str) -> None:
+        """A store that has answered has stored."""
+
     async def stat(self, path: str) -> Entry | None:
         if not path:
             return Entry("", "directory", Fingerprint(0))

@@ -1,6 +1,6 @@
 """Changes: the one way nodes, their versions, sums and events come into the database, together."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
@@ -17,11 +17,6 @@ from tristore.filestore.announce import About
 from tristore.filestore.model import Caller, Node, Rollup
 
 _sql = load("tristore.filestore", "changes.sql")
-
-_COLUMNS = tuple(
-    "id mount_id parent_id path name kind state size_bytes checksum version metadata inode "
-    "mtime_ns etag journal_id created_at updated_at".split()
-)
 
 
 def weight(node: Node) -> Rollup:
@@ -102,32 +97,40 @@ class Step:
 
 async def apply(conn: Connection, changes: Changes, step: Step) -> bool:
     """One statement. False: the entry is no longer the owner's, and nothing was changed."""
+    return (await apply_all(conn, [(changes, step)]))[0]
+
+
+async def apply_all(conn: Connection, taken: Sequence[tuple[Changes, Step]]) -> list[bool]:
+    """The same for steps of several entries, which are committed together."""
+    given = orjson.dumps([_step(*one) for one in taken]).decode()
+    rows = await (await conn.execute(_sql.apply, {"steps": given}, prepare=True)).fetchall()
+    done = {row[0] for row in rows}
+    return [changes.about.journal_id in done for changes, _ in taken]
+
+
+def _step(changes: Changes, step: Step) -> dict[str, Any]:
     payloads = changes.payloads if step.told is None else [*changes.payloads, step.told]
-    given = {
+    return {
         "journal_id": changes.about.journal_id,
         "owner": step.owner,
         "state": step.state,
         "node_id": step.node_id,
-        "progress": _json(step.progress),
-        "result": _json(step.result),
+        "progress": step.progress,
+        "result": step.result,
         "error": step.error,
         "bytes": changes.bytes,
         "nodes_affected": len(changes.nodes),
-        "nodes": orjson.dumps([_row(node) for node in changes.nodes]).decode(),
-        "rollups": orjson.dumps([_sum(*item) for item in changes.sums.items()]).decode(),
-        "events": orjson.dumps([_event(payload, step.caller) for payload in payloads]).decode(),
+        # As they are: the fields of a node are the columns of its table, and more is passed over.
+        "nodes": changes.nodes,
+        "rollups": [_sum(*item) for item in changes.sums.items()],
+        "events": [_event(payload, step.caller) for payload in payloads],
     }
-    row = await (await conn.execute(_sql.apply, given, prepare=True)).fetchone()
-    return row == (1,)
 
 
 def _event(payload: Payload, caller: Caller) -> dict[str, Any]:
     row = outbox.row(payload, source=caller.source, correlation_id=caller.correlation_id)
-    return row | {"body_hash": row["body_hash"].hex()}
-
-
-def _row(node: Node) -> dict[str, Any]:
-    return {name: getattr(node, name) for name in _COLUMNS}
+    row["body_hash"] = row["body_hash"].hex()
+    return row
 
 
 def _sum(node_id: int, more: Rollup) -> dict[str, int]:
@@ -137,7 +140,3 @@ def _sum(node_id: int, more: Rollup) -> dict[str, int]:
         "files": more.files,
         "directories": more.directories,
     }
-
-
-def _json(value: dict[str, Any] | None) -> str | None:
-    return None if value is None else orjson.dumps(value).decode()

@@ -7,6 +7,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from tristore.auth import requires
+from tristore.filestore.direct import Direct
 from tristore.filestore.files_api import answered, expected_version
 from tristore.filestore.model import Caller, Outcome
 from tristore.filestore.requests import (
@@ -20,7 +21,7 @@ from tristore.filestore.requests import (
     wants_async,
 )
 
-router = APIRouter(prefix=PREFIX, tags=["filestore"])
+router = APIRouter(prefix=PREFIX, tags=["filestore"], route_class=Direct)
 
 
 class _OnPath(Model):

@@ -86,6 +86,13 @@ class Blobs(ABC):
         """
 
     @abstractmethod
+    async def confirm(self, path: str) -> None:
+        """What stands at the path, or that nothing does, survives a power cut from now on.
+
+        For recovery, which finds a step done and cannot know whether it was made durable.
+        """
+
+    @abstractmethod
     async def discard(self, token: str) -> None:
         """Forgets what was staged or removed under the token; right also if there is nothing."""
 

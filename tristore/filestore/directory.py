@@ -13,7 +13,7 @@ from tristore.filestore.workbench import Workbench
 
 
 async def run(bench: Workbench, hands: Hands, caller: Caller, mount: Mount, path: str) -> Outcome:
-    token = uuid4().hex
+    token, keyed = uuid4().hex, caller.idempotency_key is not None
     intent = Intent(
         command="createDirectory",
         mount=mount,
@@ -22,7 +22,7 @@ async def run(bench: Workbench, hands: Hands, caller: Caller, mount: Mount, path
         owner=bench.owner.id,
         wanted=[Want(mount.id, path, makes=True, must="unused", kind="directory")],
         plan={"token": token},
-        request_hash=journal.request_hash("createDirectory", mount.name, path),
+        request_hash=journal.request_hash("createDirectory", mount.name, path) if keyed else None,
     )
     return await hands.command(intent, carry)
 

@@ -47,6 +47,10 @@ class Disk:
     def remove(self, directory: int, name: str) -> None:
         os.unlink(name, dir_fd=directory)
 
+    def remove_directory(self, directory: int, name: str) -> None:
+        """ENOTEMPTY if anything lies in it."""
+        os.rmdir(name, dir_fd=directory)
+
     def _rename_by_link(self, directory: int, name: str, target: int, target_name: str) -> None:
         """A link never replaces; a directory cannot be linked, and replaces only an empty one."""
         try:

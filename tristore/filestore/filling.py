@@ -78,6 +78,7 @@ async def _file(work: Work, stager: Stager, node: Node) -> None:
     token = f"{work.token}-{node.id}"
     if work.resumed:
         if await _done(stager.target, path):
+            await stager.target.confirm(path)
             return
         # What was staged may be half a file.
         await stager.target.discard(token)

@@ -55,6 +55,17 @@ class Folder:
                 self._confirm(directory)
         return looks
 
+    def confirm(self, path: str) -> None:
+        """A directory that went has nothing in it left to confirm."""
+        try:
+            os.close(self._beneath.open_directory(paths.folder(path)))
+        except OSError as error:
+            if absent(error):
+                return
+            raise
+        with self._made(paths.folder(path)) as directory:
+            self._confirm(directory)
+
     def make_directory(self, path: str) -> Fingerprint:
         with self._made(path) as directory:
             return fingerprint(os.fstat(directory))
@@ -76,6 +87,8 @@ class Folder:
         except OSError as error:
             if not absent(error):
                 raise
+            # Removed by whoever began this, perhaps a moment before the power went.
+            self.confirm(path)
 
     def _to_trash(self, path: str, token: str, expected: Fingerprint | None) -> None:
         with ExitStack() as open_:
@@ -146,41 +159,71 @@ class Folder:
 
     @contextmanager
     def _made(self, path: str) -> Iterator[int]:
-        """The directory, which survives a power cut from now on, and so do those above it."""
+        """The directory, which survives a power cut from now on, and so do those above it. Those
+        that were made for something that failed do not stay."""
+        made: list[str] = []
+        try:
+            fd = self._found(path)
+            if fd is None:
+                fd = self._make(path, made)
+            try:
+                yield fd
+            finally:
+                os.close(fd)
+        except BaseException:
+            self._unmake(made)
+            raise
+
+    def _found(self, path: str) -> int | None:
         try:
             fd = self._beneath.open_directory(path)
         except FileNotFoundError:
-            fd = -1
-        if fd < 0 or not self._survives(path, fd):
-            if fd >= 0:
-                os.close(fd)
-            fd = self._make(path)
-        try:
-            yield fd
-        finally:
-            os.close(fd)
+            return None
+        if self._survives(path, fd):
+            return fd
+        os.close(fd)
+        return None
 
     def _survives(self, path: str, fd: int) -> bool:
         return not path or (path, os.fstat(fd).st_ino) in self._durable
 
-    def _make(self, path: str) -> int:
-        """From the root down. A directory found there may be a moment old, made by a stranger or
-        by another command that has not synced it yet, so it is synced as if it were ours."""
+    def _make(self, path: str, made: list[str]) -> int:
+        """From the lowest directory down that is known to survive. One found below it may be a
+        moment old, made by a stranger or by another command that has not synced it yet, so it is
+        synced as if it were ours."""
         if len(self._durable) > _KNOWN:
             self._durable.clear()
-        fd = self._beneath.open_directory("")
-        for part in [*paths.parents(path), path] if path else []:
-            fd = self._make_in(fd, part)
+        wanted = [path]
+        for above in reversed(["", *paths.parents(path)]):
+            if (fd := self._found(above)) is not None:
+                break
+            wanted.append(above)
+        assert fd is not None  # the root always is
+        for part in reversed(wanted):
+            fd = self._make_in(fd, part, made)
         return fd
 
-    def _make_in(self, parent: int, path: str) -> int:
+    def _make_in(self, parent: int, path: str, made: list[str]) -> int:
         try:
             with suppress(FileExistsError):
                 self._disk.make_directory(parent, paths.name(path), 0o777)
+                made.append(path)
             fd = open_in(parent, paths.name(path))
-            if not self._survives(path, fd):
-                self._disk.sync(parent)
-                self._durable.add((path, os.fstat(fd).st_ino))
+            try:
+                # One just made may have the number of another that stood there before.
+                if path in made or not self._survives(path, fd):
+                    self._disk.sync(parent)
+                    self._durable.add((path, os.fstat(fd).st_ino))
+            except BaseException:
+                os.close(fd)
+                raise
             return fd
         finally:
             os.close(parent)
+
+    def _unmake(self, made: list[str]) -> None:
+        """Nobody else's command works below them, as they are claimed; what a stranger has put
+        there meanwhile stays, and the directory with it."""
+        for path in reversed(made):
+            with suppress(OSError), self._beneath.directory(paths.folder(path)) as parent:
+                self._disk.remove_directory(parent, paths.name(path))

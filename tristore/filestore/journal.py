@@ -114,13 +114,28 @@ class OpenEntry:
 
 async def begin(conn: Connection, intent: Intent, mounts: dict[int, str]) -> Begun:
     """One statement; by itself it is the command's first commit. `mounts`: names by id."""
-    given = {
-        "entry": orjson.dumps(intent.to_json()).decode(),
-        "wanted": orjson.dumps([want.to_json() for want in intent.wanted]).decode(),
-        "above": orjson.dumps(claims.over(intent.wanted)).decode(),
+    return (await begin_all(conn, [intent], mounts))[0]
+
+
+async def begin_all(
+    conn: Connection, intents: Sequence[Intent], mounts: dict[int, str]
+) -> list[Begun]:
+    """The same for several commands, which begin with one commit."""
+    given = orjson.dumps([_asked(intent) for intent in intents]).decode()
+    rows = await (await conn.execute(_sql.begin, {"intents": given}, prepare=True)).fetchall()
+    return [_begun(cast(Any, row), mounts) for row in rows]
+
+
+def _asked(intent: Intent) -> dict[str, Any]:
+    return {
+        "entry": intent.to_json(),
+        "wanted": [want.to_json() for want in intent.wanted],
+        "above": claims.over(intent.wanted),
     }
-    row = await (await conn.execute(_sql.begin, given, prepare=True)).fetchone()
-    status, journal_id, found, fresh = cast(Any, row)
+
+
+def _begun(row: tuple[Status, int, str | None, list[int] | None], mounts: dict[int, str]) -> Begun:
+    status, journal_id, found, fresh = row
     nodes = [_node(values, mounts) for values in orjson.loads(found)] if found else []
     return Begun(status, journal_id, {(n.mount_id, n.path): n for n in nodes}, fresh or [])
 

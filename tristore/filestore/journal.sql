@@ -1,7 +1,11 @@
 -- name: begin
--- See 0003_filestore_begin.sql.
-SELECT status, journal_id, nodes, fresh
-FROM filestore.begin_entry(%(entry)s::jsonb, %(wanted)s::jsonb, %(above)s::jsonb)
+-- See 0003_filestore_begin.sql. One after another, each seeing what the ones before it wrote.
+SELECT begun.status, begun.journal_id, begun.nodes, begun.fresh
+FROM ROWS FROM (
+    jsonb_to_recordset(%(intents)s::jsonb) AS (entry jsonb, wanted jsonb, above jsonb)
+) WITH ORDINALITY AS given (entry, wanted, above, n),
+    filestore.begin_entry(given.entry, given.wanted, given.above) AS begun
+ORDER BY given.n
 
 -- name: known
 -- What became of the command that used an Idempotency-Key before.

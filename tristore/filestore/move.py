@@ -71,6 +71,8 @@ async def _rename(bench: Workbench, blobs: Blobs, work: Work) -> Fingerprint:
     moved = await blobs.stat(work.target_path) if work.resumed else None
     if moved is None:
         raise ContentGone(f"the content of {work.path} is gone from its mount")
+    await blobs.confirm(work.target_path)
+    await blobs.confirm(work.path)
     return moved.fingerprint
 
 

@@ -131,6 +131,7 @@ async def published(blobs: Blobs, work: Work) -> Fingerprint:
     checksum, fingerprint = await blobs.checksum(work.target_path)
     if checksum != (work.plan["checksum"] or checksum):
         raise StagingLost("the content was lost before it was in place; send it again")
+    await blobs.confirm(work.target_path)
     return fingerprint
 
 

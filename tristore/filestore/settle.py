@@ -13,7 +13,7 @@ from tristore.filestore.content import Entry
 from tristore.filestore.journal import Begun
 from tristore.filestore.model import Mount, Node
 from tristore.filestore.seen import Seen
-from tristore.filestore.work import looks
+from tristore.filestore.work import looks, unwritten
 from tristore.filestore.work import seen as looking
 
 
@@ -205,6 +205,6 @@ def buried(page: Iterable[Node], above: list[int], journal_id: int) -> Changes:
 
 
 def _rotten(seen: Seen, entry: Entry, node: Node) -> bool:
-    """The bytes are others and nothing else is: nobody wrote them."""
+    """The bytes are others, and nobody wrote them."""
     known = seen.checksum is not None and node.checksum is not None
-    return known and seen.checksum != node.checksum and entry.fingerprint == looks(node)
+    return known and seen.checksum != node.checksum and unwritten(node, entry.fingerprint)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from tristore.config import Settings
 from tristore.db.pool import Pool
-from tristore.errors import ChangedOutside
+from tristore.errors import ChangedOutside, ContentDamaged, TristoreError
 from tristore.events.poke import Poke
 from tristore.filestore import copy, delete, directory, metadata, move, paths, put
 from tristore.filestore.carry import Hands
@@ -21,6 +21,7 @@ from tristore.filestore.queries import Queries
 from tristore.filestore.recovery import recover
 from tristore.filestore.suspicion import suspect
 from tristore.filestore.transfer import Transfer
+from tristore.filestore.work import unwritten
 from tristore.filestore.workbench import Workbench
 
 # What a command in progress gets at the end of the process; then recovery has it.
@@ -138,9 +139,7 @@ class Filestore(Queries):
             return await Opening(self._pool, blobs, at, paths.check(path), start, stop).open()
         except Unlike as unlike:
             await self.suspect(unlike.node)
-            raise ChangedOutside(
-                f"{path} was changed outside; it is being reconciled, try again"
-            ) from None
+            raise await _unlike(blobs, unlike.node) from None
 
     async def suspect(self, node: Node) -> None:
         """The content was met in another shape than the node says: have it reconciled."""
@@ -173,6 +172,15 @@ class Filestore(Queries):
         source = await (opened.mount(caller, mount) if reads else opened.writable(caller, mount))
         target = await opened.writable(caller, target_mount or mount)
         return source, paths.check(path), target, paths.check(target_path)
+
+
+async def _unlike(blobs: Blobs, node: Node) -> TristoreError:
+    entry = await blobs.stat(node.path)
+    if node.checksum and entry and entry.kind == "file" and unwritten(node, entry.fingerprint):
+        return ContentDamaged(
+            f"the end of {node.path} is lost, and nobody wrote to it; restore it, or put it anew"
+        )
+    return ChangedOutside(f"{node.path} was changed outside; it is being reconciled, try again")
 
 
 def checked(given: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -114,6 +114,16 @@ def looks(node: Node) -> Fingerprint:
     return Fingerprint(node.size_bytes, node.inode, node.mtime_ns, node.etag)
 
 
+def unwritten(node: Node, found: Fingerprint) -> bool:
+    """Whether nobody can have written what is there now. A disk that loses bits, or the end of a
+    file, does not move its time; what grew within the same tick of the clock, somebody wrote."""
+    was = looks(node)
+    if found == was:
+        return True
+    same = was.mtime_ns is not None and found[1:] == was[1:]
+    return same and found.size < was.size
+
+
 def seen(fingerprint: Fingerprint) -> dict[str, Any]:
     """The same as fields of a node."""
     return {

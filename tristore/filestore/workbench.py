@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -17,6 +18,7 @@ from tristore.filestore import changes as recording
 from tristore.filestore import journal, refused, results
 from tristore.filestore.changes import Changes, Step
 from tristore.filestore.content import Blobs
+from tristore.filestore.gathering import Gathering
 from tristore.filestore.journal import Begun, Intent, Known
 from tristore.filestore.model import Caller, Mount, Node, Outcome
 from tristore.filestore.opened import Opened
@@ -26,6 +28,8 @@ from tristore.filestore.work import Work
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.1
 _MOST_ERROR = 2000
+# A step with more nodes than this is long, and is committed by itself.
+_FEW = 16
 
 
 class Stopping(Unavailable):
@@ -40,6 +44,12 @@ class Workbench:
     owner: Owner
     poke: Poke
     stopping: bool = False
+    _beginnings: Gathering[Intent, Begun] = field(init=False)
+    _steps: Gathering[tuple[Changes, Step], bool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._beginnings = Gathering(self._begin_all)
+        self._steps = Gathering(self._apply_all)
 
     async def blobs(self, mount: Mount) -> Blobs:
         return await self.opened.blobs(mount)
@@ -82,11 +92,22 @@ class Workbench:
 
     async def _try(self, intent: Intent) -> Begun:
         try:
-            async with self.pool.connection() as conn:
-                return await journal.begin(conn, intent, self.opened.names)
+            if any(want.subtree for want in intent.wanted):
+                # It may wait long for the mount, and would hold up those that begin with it.
+                return (await self._begin_all([intent]))[0]
+            return await self._beginnings.call(intent)
         except psycopg.errors.UniqueViolation:
             # Two requests with one Idempotency-Key at the same moment: the other was first.
             return Begun("changed", 0)
+
+    async def _begin_all(self, intents: Sequence[Intent]) -> list[Begun]:
+        # In the order of paths, as each takes its claims: two rounds do not wait for each other.
+        ordered = sorted(range(len(intents)), key=lambda n: _place(intents[n]))
+        async with self.pool.connection() as conn:
+            asked = [intents[n] for n in ordered]
+            begun = await journal.begin_all(conn, asked, self.opened.names)
+        found = dict(zip(ordered, begun, strict=True))
+        return [found[n] for n in range(len(intents))]
 
     async def _again(self, intent: Intent, begun: Begun) -> Outcome | None:
         async with self.pool.connection() as conn:
@@ -134,8 +155,10 @@ class Workbench:
 
     async def _apply(self, work: Work, changes: Changes, step: Step) -> None:
         try:
-            async with self.pool.connection() as conn:
-                done = await recording.apply(conn, changes, step)
+            if len(changes.nodes) > _FEW:
+                done = (await self._apply_all([(changes, step)]))[0]
+            else:
+                done = await self._steps.call((changes, step))
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
             raise OutcomeUnknown(_unknown(work)) from error
         if not done:
@@ -144,6 +167,14 @@ class Workbench:
         work.nodes_affected += len(changes.nodes)
         if changes.payloads or step.told:
             self.poke()
+
+    async def _apply_all(self, taken: Sequence[tuple[Changes, Step]]) -> list[bool]:
+        async with self.pool.connection() as conn:
+            return await recording.apply_all(conn, taken)
+
+
+def _place(intent: Intent) -> tuple[int, str]:
+    return min((want.mount_id, want.path) for want in intent.wanted)
 
 
 def _work(intent: Intent, begun: Begun) -> Work:

@@ -17,8 +17,12 @@ from tristore.problem import answer, as_tristore_error, problem
 _DRIVERS = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
 
 
+# What a route may raise that has an answer of its own.
+KNOWN = (TristoreError, *_DRIVERS)
+
+
 def answer_errors(app: FastAPI) -> None:
-    for kind in (TristoreError, *_DRIVERS):
+    for kind in KNOWN:
         app.add_exception_handler(kind, _known)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _malformed)
@@ -26,9 +30,13 @@ def answer_errors(app: FastAPI) -> None:
     app.add_exception_handler(WebSocketException, _refused_socket)
 
 
+def known(error: Exception, scope: Scope) -> Response:
+    found = error if isinstance(error, TristoreError) else as_tristore_error(error)
+    return problem(found, scope)
+
+
 async def _known(connection: Request | WebSocket, error: Exception) -> Response:
-    known = error if isinstance(error, TristoreError) else as_tristore_error(error)
-    return await _answered(connection, problem(known, connection.scope))
+    return await _answered(connection, known(error, connection.scope))
 
 
 async def _malformed(connection: Request | WebSocket, error: Exception) -> Response:

@@ -1,5 +1,6 @@
 """Request bodies: counted while they stream, never decompressed, and JSON read strictly."""
 
+import re
 from collections.abc import Mapping
 
 from starlette.datastructures import Headers
@@ -13,6 +14,7 @@ from tristore.problem import problem
 READS_ITSELF = frozenset({"/v1/events", "/metastore/v1/records", "/metastore/v1/records/bulk"})
 # What is put there is content, however large and whatever it calls itself; the route counts it.
 CONTENT = "/filestore/v1/files/"
+ROWS = re.compile(r"/timestore/v1/datasets/[^/]+/ingest")
 # Levels a request may put around an event or a schema.
 _WRAPPED = 8
 _GONE: Message = {"type": "http.disconnect"}
@@ -107,7 +109,10 @@ class _Counted:
 
 
 def _is_content(scope: Scope) -> bool:
-    return scope["method"] == "PUT" and str(scope["path"]).startswith(CONTENT)
+    path = str(scope["path"])
+    if scope["method"] == "POST":
+        return ROWS.fullmatch(path) is not None
+    return scope["method"] == "PUT" and path.startswith(CONTENT)
 
 
 def _check_encoding(headers: Headers) -> None:
