@@ -17,9 +17,11 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup
 	$(BIN)/python -m demo
 
-# Two workers, since the suite mostly waits for servers; a file stays on one, with what it shares.
+# Two workers, since the suite mostly waits for servers; who gets what: tests/conftest.py. The many
+# processes of a run read the platform compiled, also where Python is told to write no such files.
 test: setup check
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m compileall -q tristore tests faults
+	$(BIN)/python -m pytest -n 2
 
 check: setup
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from faults.counts import share
 from faults.report import page
 from faults.scenarios import SCENARIOS, Scenario
 from faults.tally import Count, Tally
@@ -38,6 +39,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=10, help="how long to go on")
     parser.add_argument("--seed", type=int, help="another seed starts a new tally; default 1")
     parser.add_argument("--only", help="faults, comma separated: F5,F7")
+    parser.add_argument("--full", action="store_true", help="stop at the counts of the matrix")
     parser.add_argument("--events", type=int, default=1000, help="events of a run, about")
     parser.add_argument("--faults", type=int, default=5, help="faults of a run, where it has many")
     parser.add_argument("--again", type=int, metavar="RUN", help="play this run of --only again")
@@ -51,10 +53,18 @@ def _is_wanted(scenario: Scenario, only: str | None) -> bool:
 def _play(
     theatre: Theatre, chosen: Sequence[Scenario], tally: Tally, given: argparse.Namespace
 ) -> None:
-    """The scenario with the fewest runs is next, so that a run that goes on stays even."""
+    """The scenario with the fewest runs is next, so that a run that goes on stays even; or, for
+    the full counts, the one that has done the smallest share, until all have done theirs."""
+
+    def done(scenario: Scenario) -> float:
+        count = tally.of(_name(scenario))
+        return share(scenario, count) if given.full else count.runs
+
     deadline = time.monotonic() + given.minutes * 60
     while time.monotonic() < deadline:
-        scenario = min(chosen, key=lambda scenario: tally.of(_name(scenario)).runs)
+        scenario = min(chosen, key=done)
+        if given.full and done(scenario) >= 1:
+            return
         count = tally.of(_name(scenario))
         count.runs += 1
         started = time.monotonic()

@@ -3,18 +3,19 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 
+from tests.support.warm import Program, Streams
+
 END_SECONDS = 10
 
 
 class Process:
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, process: Program, log: Path) -> None:
         self._process = process
         self._log = log
 
@@ -51,6 +52,10 @@ class Process:
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
+    def release(self) -> None:
+        """From the failpoint that holds it."""
+        os.kill(self.pid, signal.SIGUSR1)
+
     def end(self) -> None:
         """Asks it to end, and kills it if it does not."""
         if self.poll() is not None:
@@ -66,11 +71,8 @@ class Process:
 @contextmanager
 def running(argv: Sequence[str], env: Mapping[str, str], log: Path) -> Iterator[Process]:
     """`python -m <argv>` for the length of the block, with what it prints in `log`."""
-    with open(log, "wb") as output:
-        started = subprocess.Popen(
-            [sys.executable, "-m", *argv], env=env, stdout=output, stderr=output
-        )
-    process = Process(started, log)
+    log.touch()
+    process = Process(Program(argv, env, Streams(stdout=log, stderr=log)), log)
     try:
         yield process
     finally:

@@ -16,11 +16,14 @@ class Skipped(Exception):
 
 def arm(spec: str) -> None:
     """`name:action:nth[,…]`; nth counts from 1, and `*` means every time. `sleep` takes a minute,
-    `sleep5` five seconds."""
+    `sleep5` five seconds; `hold` blocks the thread until SIGUSR1."""
     _armed.clear()
     _hits.clear()
     for item in filter(None, (part.strip() for part in spec.split(","))):
         name, action, nth = item.split(":")
+        if action == "hold":
+            # From now on, so that a signal that comes first is not lost, and not deadly.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         _armed[name] = (action, 0 if nth == "*" else int(nth))
 
 
@@ -63,9 +66,10 @@ def _enospc(name: str) -> None:
     raise OSError(errno.ENOSPC, f"failpoint {name}")
 
 
-_ACTIONS: dict[str, Callable[[str], None]] = {
+_ACTIONS: dict[str, Callable[[str], object]] = {
     "exit9": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     "stop": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
+    "hold": lambda _: signal.sigwait({signal.SIGUSR1}),
     "raise": _raise,
     "enospc": _enospc,
     "skip": _skip,

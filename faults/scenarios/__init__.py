@@ -11,12 +11,14 @@ from faults.scenarios import (
     filekills,
     files,
     letters,
+    pipelines,
     poison,
     publishers,
     queues,
     readers,
     relays,
     syncs,
+    upkeeps,
     workers,
 )
 from faults.stage import Outcome, Stage
@@ -85,6 +87,11 @@ SCENARIOS = [
     ],
     Scenario("F32", "power cut", files.power_cut),
     Scenario("F33", "files rot", files.rotten),
+    *_at("F34", "driver killed", pipelines.killed, pipelines.POINTS),
+    Scenario("F34", "driver killed by chance", pipelines.killed_by_chance),
+    *_at("F34", "driver killed in its upkeep", upkeeps.killed, upkeeps.POINTS),
+    Scenario("F35", "two drivers at once", pipelines.two_at_once),
+    Scenario("F35", "checkpoint lost", pipelines.checkpoint_lost),
     Scenario("F37", "bad events among good ones", batches.with_a_bad_one),
     Scenario("F38", "dead letters locked", letters.locked),
 ]

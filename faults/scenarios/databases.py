@@ -129,6 +129,6 @@ async def _publish_beside(stage: Stage, stranger: Event) -> Ledger:
             await outbox.add_event(conn, stranger)
             ledger = await asyncio.to_thread(stage.commit)
             await asyncio.to_thread(
-                wait_until, lambda: log_count(stage.url) == len(ledger), seconds=20
+                wait_until, lambda: log_count(stage.url) == len(ledger), seconds=50
             )
     return ledger

@@ -52,13 +52,18 @@ def busy(stage: Stage) -> Outcome:
     """F8. An event loop blocked for longer than the lock renews nothing; the jobs run twice, and
     their events are stored once. Being slow is no verdict on an event."""
     ledger = _enqueue(stage, stage.events)
-    spec = f"ingress.after_validate:sleep{2.5 * stage.settings.events.lock_seconds}:1"
-    with stage.part("work", "ingress", FAILPOINTS=spec):
+    spec = "ingress.after_validate:hold:1,ingress.after_commit:stop:1"
+    with stage.part("work", "ingress", FAILPOINTS=spec) as first:
         with Redis.from_url(stage.redis_url) as redis:
             active = f"bull:{stage.settings.events.queue}:active"
             wait_until(lambda: redis.llen(active))
         with stage.part("work", "ingress") as second:
             wait_until(lambda: second.says(_PUT_BACK))
+            wait_until(lambda: log_count(stage.url) == len(ledger))
+            first.release()
+            # Past its own commit: it has run what the other ran too.
+            wait_until(first.is_stopped)
+            first.resume()
             _settle(stage, ledger)
     stage.check(ledger)
     return Outcome(len(ledger), 1)

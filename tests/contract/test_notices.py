@@ -35,7 +35,7 @@ def no_watches_left() -> Iterator[None]:
 
 async def named(notices: Notices, expected: set[str]) -> set[str]:
     found: set[str] = set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not expected <= found:
             found |= (await notices.next()).paths
     return found
@@ -92,7 +92,7 @@ async def test_an_overflow_is_told(tmp_path: Path) -> None:
         for number in range(int(QUEUE.read_text()) + 10):
             os.chmod(tmp_path / "ab"[number % 2], 0o600)
         (tmp_path / "unseen").write_bytes(b"1")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             lost = None
             while lost is None:
                 hints = await notices.next()

@@ -6,8 +6,9 @@ from faults.scenarios import SCENARIOS, Scenario
 from faults.stage import Stage
 
 # Played by tests of their own: the contract suite, test_sequence.py, test_line.py,
-# test_sync_faults.py; those of files step by step by test_filestore_kills.py and the like.
-ELSEWHERE = {"F17", "F19", "F21", "F25", "F29", "F31", "F32", "F33", "F37"}
+# test_sync_faults.py, tests/pipeline; those of files step by step by test_filestore_kills.py and
+# the like.
+ELSEWHERE = {"F17", "F19", "F21", "F25", "F29", "F31", "F32", "F33", "F34", "F35", "F37"}
 HERE = [scenario for scenario in SCENARIOS if scenario.fault not in ELSEWHERE]
 
 

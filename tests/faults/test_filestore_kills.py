@@ -211,7 +211,7 @@ async def test_a_process_taken_for_dead_spoils_nothing(
             await write(store, mount, path, b"newer than all of it")
         before = await world.checked()
         os.kill(zombie.pid, signal.SIGCONT)
-        await asyncio.to_thread(zombie.join, 30)
+        await asyncio.to_thread(zombie.join, 60)
         assert zombie.exitcode == 1, "its caller must hear that it cannot tell"
         assert await world.checked() == before
 

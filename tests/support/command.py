@@ -2,27 +2,36 @@
 
 import json
 import subprocess
-import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.support.parts import environment
+from tests.support.warm import Program, Streams
 from tristore.config import Settings
 
 
 def tristore(
-    settings: Settings, *argv: str, stdin: str | None = None, **extra: str
+    settings: Settings, *argv: str, stdin: str = "", **extra: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tristore", *argv],
-        env=environment(settings, COLUMNS="200", **extra),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    with TemporaryDirectory() as folder:
+        given, out, errors = (Path(folder, name) for name in ("in", "out", "err"))
+        for path, text in ((given, stdin), (out, ""), (errors, "")):
+            path.write_text(text, encoding="utf-8")
+        env = environment(settings, COLUMNS="200", **extra)
+        code = _ended(Program(["tristore", *argv], env, Streams(given, out, errors)))
+        printed = (path.read_text(encoding="utf-8") for path in (out, errors))
+        return subprocess.CompletedProcess(argv, code, *printed)
 
 
-def answer(settings: Settings, *argv: str, stdin: str | None = None, **extra: str) -> Any:
+def _ended(program: Program) -> int:
+    try:
+        return program.wait(60)
+    finally:
+        program.kill()
+
+
+def answer(settings: Settings, *argv: str, stdin: str = "", **extra: str) -> Any:
     """The JSON a command prints; it must have succeeded."""
     done = tristore(settings, *argv, "--json", stdin=stdin, **extra)
     assert done.returncode == 0, done.stderr

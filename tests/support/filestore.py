@@ -71,6 +71,13 @@ async def read(filestore: Filestore, mount: Mount, path: str) -> bytes:
     return b"".join([piece async for piece in pieces])
 
 
+async def tree(store: Filestore, mount: Mount) -> None:
+    for number in range(5):
+        await write(store, mount, f"in/deep/f{number}", b"x" * (number + 1))
+    await write(store, mount, "in/top", b"top")
+    await store.create_directory(ME, mount.name, "in/empty")
+
+
 def on_disk(folder: Path) -> dict[str, bytes | None]:
     """Files with their bytes, directories with None; the filestore's own folder is not content,
     nor are links."""

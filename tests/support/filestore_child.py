@@ -1,18 +1,14 @@
 """A process that carries out one filestore command, or recovery, and may be killed on its way."""
 
 import asyncio
-import multiprocessing
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 from tests.support.filestore import ME, SMALL_CHUNKS, content, own_filestore, settings_for
+from tests.support.warm import CONTEXT
 from tristore import failpoints
-
-# Forked from a process that has everything imported already.
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.support.filestore_child"])
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ def killed(errand: Errand) -> bool:
 
 
 def sent(errand: Errand) -> ForkServerProcess:
-    process = _CONTEXT.Process(target=_main, args=(errand,))
+    process = CONTEXT.Process(target=_main, args=(errand,))
     process.start()
     return process
 

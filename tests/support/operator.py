@@ -40,11 +40,11 @@ def token(settings: Settings, scopes: Sequence[str], mounts: list[str] | None = 
 
 def client(url: str, settings: Settings, *scopes: str) -> httpx.Client:
     headers = {"Authorization": f"Bearer {token(settings, scopes)}"}
-    return httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False)
+    return httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False, verify=False)
 
 
 def _ready(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/readyz", trust_env=False).status_code == 200
+        return httpx.get(f"{url}/readyz", trust_env=False, verify=False).status_code == 200
     except httpx.TransportError:
         return False

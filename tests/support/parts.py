@@ -1,19 +1,22 @@
 """Runs parts of the platform as the processes they are."""
 
+import itertools
 import os
-import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.support.warm import Program
 from tristore.config import Settings
+from tristore.local import port
+
+# Neither the kernel (32768 and up) nor the embedded servers (20000 and up) give these to others,
+# and processes that test at the same time have different hundreds.
+_PORTS = itertools.cycle(range(10_000 + os.getpid() % 100 * 100, 10_100 + os.getpid() % 100 * 100))
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return next(number for number in _PORTS if port.is_free("127.0.0.1", number))
 
 
 def environment(settings: Settings, **extra: str) -> dict[str, str]:
@@ -34,11 +37,9 @@ def environment(settings: Settings, **extra: str) -> dict[str, str]:
 
 
 @contextmanager
-def part(settings: Settings, *argv: str, **extra: str) -> Iterator[subprocess.Popen[bytes]]:
+def part(settings: Settings, *argv: str, **extra: str) -> Iterator[Program]:
     """`tristore <argv>` for the length of the block; killed if it does not end by itself."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tristore", *argv], env=environment(settings, **extra)
-    )
+    process = Program(["tristore", *argv], environment(settings, **extra))
     try:
         yield process
     finally:

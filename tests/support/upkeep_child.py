@@ -1,22 +1,18 @@
 """A worker that keeps a filestore up until its work is done, and may be killed on its way."""
 
 import asyncio
-import multiprocessing
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.filestore import ME, SMALL_CHUNKS, own_filestore, settings_for
 from tests.support.upkeep import drifting, finished, kept_up
 from tests.support.waiting import until
+from tests.support.warm import CONTEXT
 from tristore import failpoints
 from tristore.filestore import drifts, reconcile
 from tristore.filestore.differences import confirm
 from tristore.filestore.drifts import Detection
 from tristore.filestore.store import Filestore
-
-# Forked from a process that has everything imported already.
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.support.filestore_child", "tests.support.upkeep_child"])
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class Shift:
 
 def killed(shift: Shift) -> bool:
     """Whether the worker died before its work was done; it must not end otherwise."""
-    process = _CONTEXT.Process(target=_main, args=(shift,))
+    process = CONTEXT.Process(target=_main, args=(shift,))
     process.start()
     process.join(60)
     assert process.exitcode in (0, -9), process.exitcode

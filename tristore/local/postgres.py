@@ -3,6 +3,7 @@
 import secrets
 import signal
 from pathlib import Path
+from typing import ClassVar
 
 from tristore.local import port, private_file
 from tristore.local.postgres_cluster import DATABASE, USER, Cluster
@@ -29,6 +30,7 @@ class EmbeddedPostgres(EmbeddedServer):
     stop_signal = signal.SIGINT
     # With five seconds of the parts and one and a half of Redis, a platform ends within ten.
     stop_seconds = 3.0
+    settings: ClassVar[dict[str, str]] = SETTINGS
     _cluster: Cluster | None = None
 
     def start(self) -> str:
@@ -38,7 +40,7 @@ class EmbeddedPostgres(EmbeddedServer):
         cluster.ensure(password)
         cluster.clear_leftovers(self.stop_seconds)
         number = port.reserve(self.title, self.port_file)
-        settings = {**SETTINGS, "port": str(number), "cluster_name": cluster.name}
+        settings = {**self.settings, "port": str(number), "cluster_name": cluster.name}
         options = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
         self._child = child = cluster.start("postgres", *options, data=cluster.data)
         status = cluster.data / "postmaster.pid"
