@@ -8,6 +8,8 @@ from typing import NamedTuple
 from pydantic import AliasChoices, BaseModel, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from tristore.errors import StartRefused
+
 # In place of a Redis URL: the bus runs without a queue.
 INLINE = "inline"
 
@@ -108,19 +110,86 @@ class HttpSettings(BaseModel):
 
 class TimestoreSettings(BaseModel):
     root: str | None = Field(
-        None, description="Folder of the Delta tables; unset: `tables` in the data folder."
+        None,
+        description="Folder of the Delta tables, or `s3://bucket/prefix`; unset: `tables` in the "
+        "data folder.",
+    )
+    s3_endpoint: str | None = Field(
+        None, description="S3 server of the tables, as a URL; unset: Amazon's in the region."
+    )
+    s3_region: str = Field("us-east-1", description="Region of the tables' bucket.")
+    s3_credentials: str | None = Field(
+        None,
+        pattern=r"^env:[A-Z][A-Z0-9_]*$",
+        description="`env:NAME`: the tables' keys are in NAME_ACCESS_KEY_ID and "
+        "NAME_SECRET_ACCESS_KEY; unset: as the machine's role has them.",
     )
     trigger_seconds: float = Field(
         1, ge=0, description="Pause between the starts of two pipeline micro-batches."
     )
     max_events_per_trigger: int = Field(
-        100_000, ge=1, description="Most events one micro-batch takes from the log."
+        500_000, ge=1, description="Most events one micro-batch takes from the log."
     )
     filestore_sync: bool = Field(
         True, description="Make activity and growth tables of the filestore's events."
     )
+    lifecycle_seconds: float = Field(
+        5, gt=0, description="Pause between two rounds of upkeep: closing, compaction, exports."
+    )
+    compact_files: int = Field(
+        40, ge=2, description="Small files in an open partition above which they are merged."
+    )
+    target_file_bytes: int = Field(
+        128 * 1024 * 1024, ge=1024 * 1024, description="How large merged files become."
+    )
+    vacuum_hours: float = Field(
+        1, gt=0, description="Hours between two removals of files that no table needs."
+    )
+    vacuum_keep_hours: int = Field(
+        24, ge=1, description="Hours for which replaced files stay; longer than any query takes."
+    )
+    exports_root: str | None = Field(
+        None,
+        description="Folder (or `s3://…` where the tables are there) of exports; unset: `exports` "
+        "beside the tables' folder, `_exports` in their bucket.",
+    )
     growth_depth: int = Field(
         2, ge=0, le=8, description="How many levels of folders the growth table tells apart."
+    )
+    query_workers: int = Field(
+        2, ge=1, le=4, description="Processes that answer queries; each takes one at a time."
+    )
+    query_seconds: float = Field(10, gt=0, description="How long one query may run.")
+    query_memory_mb: int = Field(512, ge=64, description="Memory one query may use, in MiB.")
+    query_rows: int = Field(10_000, ge=1, description="Most rows of an answer as JSON.")
+    query_bulk_rows: int = Field(
+        1_000_000, ge=1, description="Most rows of an answer as NDJSON, CSV, Arrow or Parquet."
+    )
+    query_bytes: int = Field(
+        64 * 1024 * 1024, ge=1024, description="Largest answer of a query; JSON: an eighth of it."
+    )
+    max_ingest_bytes: int = Field(
+        2**30, ge=1, description="Largest body of one ingest into a dataset."
+    )
+    max_ingest_json_bytes: int = Field(
+        64 * 2**20,
+        ge=1,
+        description="Largest JSON document of an ingest; NDJSON has no such limit.",
+    )
+    ingest_processes: int = Field(
+        2, ge=1, le=64, description="Processes of an API that read the bodies of ingests."
+    )
+    ingest_seconds: float = Field(
+        120, gt=0, description="How long reading the body of one ingest may take."
+    )
+    ingest_memory_mb: int = Field(
+        4096, ge=512, description="Address space in MiB of a process that reads ingests."
+    )
+    max_ingest_rows_per_trigger: int = Field(
+        1_000_000, ge=1, description="About how many staged rows one pipeline micro-batch takes."
+    )
+    staged_keep_seconds: int = Field(
+        3600, ge=60, description="How long a staged file stays after its rows are in the table."
     )
 
 
@@ -218,8 +287,24 @@ class Settings(BaseSettings):
         """The namespace in which every node of the filestore has its record, unless that is off."""
         return self.metastore.filestore_namespace if self.metastore.filestore_sync else None
 
+    def log_datasets(self) -> list[str]:
+        """The datasets that the event log feeds."""
+        of_files = ["filestore_activity", "filestore_growth"]
+        return ["events", *(of_files if self.timestore.filestore_sync else [])]
+
     def tables_root(self) -> str:
         return self.timestore.root or str(self.data_dir.absolute() / "tables")
+
+    def tables_options(self) -> dict[str, str]:
+        """How deltalake and obstore are told to reach the tables; nothing for a folder."""
+        if not self.tables_root().startswith("s3://"):
+            return {}
+        given = self.timestore
+        found = {"aws_region": given.s3_region, "aws_conditional_put": "etag"}
+        if given.s3_endpoint:
+            plain = str(given.s3_endpoint.startswith("http://")).lower()
+            found |= {"aws_endpoint": given.s3_endpoint, "allow_http": plain}
+        return found | (_key_options(given.s3_credentials) if given.s3_credentials else {})
 
 
 def child_environment(overrides: Mapping[str, str]) -> dict[str, str]:
@@ -232,6 +317,11 @@ def set_environment(name: str, value: str) -> None:
     os.environ[name] = value
 
 
+def set_default_environment(name: str, value: str) -> None:
+    """The same, unless whoever started us has decided otherwise."""
+    os.environ.setdefault(name, value)
+
+
 class S3Credentials(NamedTuple):
     access_key_id: str
     secret_access_key: str
@@ -239,6 +329,22 @@ class S3Credentials(NamedTuple):
 
     def __repr__(self) -> str:
         return f"S3Credentials({self.access_key_id!r}, …)"
+
+
+def _key_options(reference: str) -> dict[str, str]:
+    keys = credentials(reference)
+    if keys is None:
+        name = reference.removeprefix("env:")
+        raise StartRefused(
+            f"the environment has no keys for the tables' bucket: set {name}_ACCESS_KEY_ID and "
+            f"{name}_SECRET_ACCESS_KEY, or name others in TRISTORE_TIMESTORE__S3_CREDENTIALS"
+        )
+    given = {
+        "aws_access_key_id": keys.access_key_id,
+        "aws_secret_access_key": keys.secret_access_key,
+        "aws_session_token": keys.session_token,
+    }
+    return {name: value for name, value in given.items() if value}
 
 
 def credentials(reference: str) -> S3Credentials | None:

@@ -21,12 +21,18 @@ TristoreError
     ├── InvalidRequest         a parameter is malformed
     ├── InvalidQuery           a filter, path or cursor of a list means nothing
     ├── TooBroad               a query would take too long; narrow it
+    ├── TookTooLong            a query ran longer than it may and was stopped; narrow it
+    ├── SqlForbidden           a statement would do more than read the datasets
+    ├── NotAcceptable          no format that the client accepts can be made
+    ├── TableDamaged           files of a table are gone or changed; it must be restored
     ├── CursorStale            a page cursor belongs to an earlier history of the log
     ├── AlreadySettled         a dead letter has been replayed or discarded before
     ├── TooLarge               a body is larger than the route takes
     ├── TooMany                more at once than one token may hold; close or wait
     ├── InvalidJson            a body is not JSON that every reader understands alike
     ├── EncodedBody            a body is compressed; send it plain
+    ├── UnsupportedFormat      a body is of a kind the route does not take; says which it does
+    ├── InvalidRows            rows do not fit their dataset; lists them
     ├── PositionGone           the asked position is older than what is kept
     ├── PositionAhead          the asked position has not been reached
     ├── EpochChanged           a cursor belongs to a history of the log that is no more
@@ -170,6 +176,22 @@ class TooBroad(Terminal):
     pass
 
 
+class TookTooLong(Terminal):
+    pass
+
+
+class SqlForbidden(Terminal):
+    pass
+
+
+class NotAcceptable(Terminal):
+    pass
+
+
+class TableDamaged(Terminal):
+    pass
+
+
 class CursorStale(Terminal):
     pass
 
@@ -192,6 +214,19 @@ class InvalidJson(Terminal):
 
 class EncodedBody(Terminal):
     pass
+
+
+class UnsupportedFormat(Terminal):
+    pass
+
+
+class InvalidRows(Terminal):
+    """`violations` is never empty; their paths lead to the rows, counted from 0."""
+
+    def __init__(self, violations: list[Violation]) -> None:
+        self.violations = violations
+        listed = "; ".join(f"{v.path or '/'}: {v.message}" for v in violations[:5])
+        super().__init__(f"the rows are refused, all of them: {listed}")
 
 
 class PositionGone(Terminal):

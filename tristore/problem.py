@@ -15,10 +15,13 @@ STATUS: dict[type[errors.TristoreError], tuple[int, str]] = {
     errors.InvalidPath: (400, "Invalid path"),
     errors.Unauthenticated: (401, "Not authenticated"),
     errors.Forbidden: (403, "Not allowed"),
+    errors.SqlForbidden: (403, "sql_forbidden"),
     errors.ReadOnly: (403, "Read only"),
     errors.ContentUnreadable: (403, "Content unreadable"),
     errors.NotFound: (404, "Not found"),
     errors.ContentGone: (404, "Content gone"),
+    errors.NotAcceptable: (406, "Not acceptable"),
+    errors.TookTooLong: (408, "Took too long"),
     errors.IdConflict: (409, "Conflict"),
     errors.SchemaConflict: (409, "Conflict"),
     errors.SwitchedOff: (409, "Switched off"),
@@ -39,10 +42,12 @@ STATUS: dict[type[errors.TristoreError], tuple[int, str]] = {
     errors.VersionMismatch: (412, "Version mismatch"),
     errors.TooLarge: (413, "Too large"),
     errors.EncodedBody: (415, "Encoded body"),
+    errors.UnsupportedFormat: (415, "Unsupported format"),
     errors.InvalidJson: (422, "Invalid JSON"),
     errors.InvalidEvent: (422, "Invalid event"),
     errors.InvalidSchema: (422, "Invalid schema"),
     errors.InvalidRecord: (422, "Invalid record"),
+    errors.InvalidRows: (422, "Invalid rows"),
     errors.Refused: (422, "Refused"),
     errors.InvalidQuery: (422, "Invalid query"),
     errors.TooBroad: (422, "Too broad"),
@@ -51,9 +56,12 @@ STATUS: dict[type[errors.TristoreError], tuple[int, str]] = {
     errors.TooMany: (429, "Too many"),
     errors.ContentDamaged: (502, "Content damaged"),
     errors.Unavailable: (503, "Unavailable"),
+    errors.TableDamaged: (503, "Table damaged"),
     errors.OutcomeUnknown: (503, "Outcome unknown"),
     errors.StorageFull: (507, "Storage full"),
 }
+
+_LISTING = (errors.InvalidEvent, errors.InvalidSchema, errors.InvalidRecord, errors.InvalidRows)
 
 
 class Problem(JSONResponse):
@@ -69,7 +77,7 @@ def problem(error: errors.TristoreError, scope: Scope) -> JSONResponse:
     detail = str(error) if status != 500 else "the request could not be completed"
     body: dict[str, Any] = {"type": f"urn:tristore:{_slug(error)}", "title": title}
     body |= {"status": status, "detail": detail}
-    if isinstance(error, errors.InvalidEvent | errors.InvalidSchema | errors.InvalidRecord):
+    if isinstance(error, _LISTING):
         body["errors"] = [v.as_json() for v in error.violations]
     if isinstance(error, errors.IncompatibleSchema):
         body["verdict"] = error.verdict

@@ -24,6 +24,7 @@ from tristore.http import pages
 from tristore.http.access import Access
 from tristore.http.answers import answer_errors
 from tristore.http.bodies import Bodies
+from tristore.http.express import Express
 from tristore.http.narrowing import narrow
 from tristore.http.pages import router as pages_router
 from tristore.http.readiness import Readiness
@@ -36,7 +37,12 @@ from tristore.metastore.namespaces_api import router as namespaces_router
 from tristore.metastore.records_api import router as records_router
 from tristore.metastore.search_api import router as search_router
 from tristore.metastore.sync_api import router as sync_router
-from tristore.timestore.api import router as timestore_router
+from tristore.timestore.datasets_api import router as datasets_router
+from tristore.timestore.exports_api import router as exports_router
+from tristore.timestore.ingest_api import router as ingest_router
+from tristore.timestore.partitions_api import router as partitions_router
+from tristore.timestore.query_api import router as query_router
+from tristore.timestore.storage_api import router as storage_router
 from tristore.wiring import open_platform
 
 SYSTEM = (system_router, pages_router, sessions_router)
@@ -60,7 +66,14 @@ SERVICES = {
         journal_router,
         jobs_router,
     ),
-    "timestore": (timestore_router,),
+    "timestore": (
+        query_router,
+        datasets_router,
+        ingest_router,
+        storage_router,
+        partitions_router,
+        exports_router,
+    ),
 }
 
 
@@ -93,6 +106,7 @@ def create_app(settings: Settings, services: Sequence[str] = tuple(SERVICES)) ->
     _describe_security(app)
     # The last one added runs first.
     larger = {BULK: settings.metastore.max_bulk_bytes}
+    app.add_middleware(Express, routes=app.routes)
     app.add_middleware(Bodies, max_bytes=settings.http.max_body_bytes, larger=larger)
     app.add_middleware(auth.Gate, login=pages.login)
     app.add_middleware(Access, requests=meters.requests, seconds=meters.seconds)

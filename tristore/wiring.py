@@ -32,6 +32,10 @@ from tristore.metastore.store import Metastore, open_metastore
 from tristore.metastore.sync import FilestoreSync
 from tristore.metastore.sync_control import CONSUMER as SYNC
 from tristore.subscriptions import types_of
+from tristore.timestore.child import Surroundings
+from tristore.timestore.ingesting import Ingesting, open_ingesting
+from tristore.timestore.place import tables_place
+from tristore.timestore.workers import Workers
 from tristore.tokens import Tokens
 
 
@@ -48,6 +52,8 @@ class Platform:
     live: LiveFeed
     metastore: Metastore
     filestore: Filestore
+    ingesting: Ingesting
+    workers: Workers
     queue: EventQueue | None  # None where the bus runs without one
 
 
@@ -75,9 +81,38 @@ async def open_platform(settings: Settings) -> AsyncIterator[Platform]:
         await stack.enter_async_context(live)
         metastore = await stack.enter_async_context(open_metastore(pool, settings.metastore))
         filestore = await stack.enter_async_context(open_filestore(settings, pool))
+        ingesting = await stack.enter_async_context(open_ingesting(settings, pool))
+        workers = _workers(settings, database_url)
+        stack.push_async_callback(workers.aclose)
         yield Platform(
-            settings, pool, registry, tokens, sessions, tail, live, metastore, filestore, queue
+            settings=settings,
+            pool=pool,
+            registry=registry,
+            tokens=tokens,
+            sessions=sessions,
+            tail=tail,
+            live=live,
+            metastore=metastore,
+            filestore=filestore,
+            ingesting=ingesting,
+            workers=workers,
+            queue=queue,
         )
+
+
+def _workers(settings: Settings, database_url: str) -> Workers:
+    given = settings.timestore
+    return Workers(
+        Surroundings(
+            root=tables_place(settings),
+            database_url=database_url,
+            growth_depth=given.growth_depth,
+            # DuckDB's memory, and what threads and libraries reserve without using it.
+            address_space_mb=given.query_memory_mb + 2560,
+        ),
+        most=given.query_workers,
+        wait_seconds=given.query_seconds,
+    )
 
 
 @asynccontextmanager

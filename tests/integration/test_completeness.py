@@ -1,7 +1,7 @@
 """The ledger: closed when everything arrived, and red with the id when something did not."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,15 +15,20 @@ from tristore.config import Settings
 from tristore.db.pool import make_pool
 from tristore.errors import InvalidQuery
 from tristore.events.admin import completeness
+from tristore.pipeline import log
 from tristore.wiring import open_relay
 
 
 async def ledger(
-    settings: Settings, since: datetime | None = None, to: datetime | None = None
+    settings: Settings,
+    since: datetime | None = None,
+    to: datetime | None = None,
+    datasets: Sequence[str] = (),
 ) -> dict[str, Any]:
     async with make_pool(str(settings.database_url), name="test") as pool:
         async with pool.connection() as conn:
-            return (await completeness.read(conn, since, to)).to_json(1440, None)
+            found = await completeness.read(conn, since, to, datasets=datasets)
+            return found.to_json(1440, None)
 
 
 async def arrive(settings: Settings, count: int) -> None:
@@ -123,3 +128,37 @@ async def test_minutes_come_in_pages(bus: Settings) -> None:
     assert len(sources) == len(set(sources)) == 6
     assert rest["nextCursor"] is None
     assert first["totals"] == rest["totals"]
+
+
+async def test_the_datasets_column_follows_the_log_into_each_table(bus: Settings) -> None:
+    await commit_events(str(bus.database_url), 20)
+    await arrive(bus, 20)
+    names = ["events", "filestore_activity"]
+    assert (await ledger(bus, datasets=names))["datasets"] == {"state": "off"}
+
+    feed(bus, ["events"], 0, 12)
+    feed(bus, ["events"], 0, 12)  # told again by a driver that was killed in between
+    open_ = await ledger(bus, datasets=names)
+    counts = {"events": 20, "inTable": 12, "waiting": 8, "missing": 0}
+    assert open_["datasets"] == {"state": "on", "events": counts}
+    assert open_["verdict"] == "open, 0 missing, 0 in flight, 8 not in the datasets yet"
+    shares = [row["datasets"]["events"]["inTable"] for row in open_["minutes"]]
+    assert sum(shares) == 12
+
+    feed(bus, names, 15, 20)
+    broken = await ledger(bus, datasets=names)
+    assert broken["verdict"] == "broken, 3 missing"
+    lost = (
+        "SELECT array_agg(id ORDER BY id) FROM bus.workflow_events WHERE ingress_sequence = ANY(%s)"
+    )
+    assert broken["missingIds"] == value(str(bus.database_url), lost, [13, 14, 15])
+    assert broken["datasets"]["filestore_activity"]["events"] == 0
+
+    feed(bus, ["events"], 12, 15)
+    assert (await ledger(bus, datasets=names))["verdict"] == "closed, 0 missing"
+
+
+def feed(settings: Settings, datasets: list[str], after: int, through: int) -> None:
+    url = str(settings.database_url)
+    epoch = str(value(url, "SELECT epoch FROM bus.ingress_head"))
+    log.record_fed(url, datasets, log.Position(epoch, through), after)

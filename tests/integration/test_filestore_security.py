@@ -40,7 +40,7 @@ def files(api: Api, client: httpx.Client, tmp_path_factory: pytest.TempPathFacto
 def ask(files: Files, method: str, target: bytes) -> tuple[int, dict[str, Any]]:
     """The bytes of the request line exactly as given; no client tidies them up."""
     token = files.client.headers["authorization"].encode()
-    with socket.create_connection(("127.0.0.1", files.api.settings.port), timeout=15) as wire:
+    with socket.create_connection(("127.0.0.1", files.api.settings.port), timeout=60) as wire:
         wire.sendall(
             b"%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 1\r\n"
             b"Connection: close\r\n\r\nx" % (method.encode(), target, token)

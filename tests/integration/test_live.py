@@ -27,7 +27,7 @@ def api(server_url: str, redis_url: str) -> Iterator[Api]:
 @pytest.fixture
 async def client(api: Api) -> AsyncIterator[AsyncClient]:
     headers = api.bearer("events:read", "events:publish", "events:admin")
-    async with AsyncClient(base_url=api.url, headers=headers, timeout=20) as client:
+    async with AsyncClient(base_url=api.url, headers=headers, timeout=60) as client:
         yield client
 
 
@@ -167,7 +167,7 @@ async def test_positions_ahead_and_gone(server_url: str, redis_url: str) -> None
 
 async def test_a_token_that_ends_ends_its_streams(api: Api) -> None:
     headers = api.bearer("events:read")
-    async with AsyncClient(base_url=api.url, headers=headers, timeout=20) as client:
+    async with AsyncClient(base_url=api.url, headers=headers, timeout=60) as client:
         async with (
             connect(f"{api.ws}/ws", additional_headers=headers) as socket,
             client.stream("GET", "/v1/events/stream") as response,
@@ -190,7 +190,7 @@ async def _refused(client: AsyncClient) -> httpx.Response | None:
 
 async def test_one_token_holds_only_so_many_streams(api: Api) -> None:
     headers = api.bearer("events:read")
-    async with AsyncClient(base_url=api.url, headers=headers, timeout=20) as client:
+    async with AsyncClient(base_url=api.url, headers=headers, timeout=60) as client:
         async with (
             connect(f"{api.ws}/ws", additional_headers=headers) as first,
             connect(f"{api.ws}/ws", additional_headers=headers) as second,

@@ -1,5 +1,6 @@
 """A reader that stops reading: closed with its position, while the others go on undisturbed."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -16,11 +17,13 @@ from tests.support.waiting import until
 
 EVENTS = 60
 FILLING = "x" * 100_000
+# A client that does not read hears no pong either, and would hang up by itself.
+SILENT: dict[str, Any] = {"ping_interval": None, "open_timeout": 60}
 
 
 @pytest.fixture
 def api(server_url: str, redis_url: str) -> Iterator[Api]:
-    short = {"TRISTORE_HTTP__SLOW_SECONDS": "1", "TRISTORE_HTTP__UNREAD_SECONDS": "2"}
+    short = {"TRISTORE_HTTP__SLOW_SECONDS": "2", "TRISTORE_HTTP__UNREAD_SECONDS": "2"}
     with own_api(server_url, redis_url, workers="relay,ingress", **short) as api:
         yield api
 
@@ -55,13 +58,14 @@ async def readers(client: AsyncClient) -> int:
 async def test_a_stopped_reader_is_closed_with_its_position_and_misses_nothing(api: Api) -> None:
     headers = api.bearer("events:read", "events:publish")
     async with (
-        AsyncClient(base_url=api.url, headers=headers, timeout=20) as client,
-        connect(f"{api.ws}/ws?since=0", additional_headers=headers) as stopped,
-        connect(f"{api.ws}/ws?since=0", additional_headers=headers) as healthy,
+        AsyncClient(base_url=api.url, headers=headers, timeout=60) as client,
+        connect(f"{api.ws}/ws?since=0", additional_headers=headers, **SILENT) as stopped,
+        connect(f"{api.ws}/ws?since=0", additional_headers=headers, **SILENT) as healthy,
     ):
         stopped.transport.pause_reading()
+        reading = asyncio.create_task(read(healthy, EVENTS))
         await publish(client)
-        assert await read(healthy, EVENTS) == list(range(1, EVENTS + 1))
+        assert await reading == list(range(1, EVENTS + 1))
         await until(lambda: _let_go(api, stopped))
         stopped.transport.resume_reading()
         seen = await read(stopped, EVENTS)
@@ -86,11 +90,12 @@ async def test_many_stopped_readers_cost_little_memory(api: Api) -> None:
     many = 20
     headers = api.bearer("events:read", "events:publish")
     process = psutil.Process(api.pid)
-    async with AsyncClient(base_url=api.url, headers=headers, timeout=20) as client:
+    async with AsyncClient(base_url=api.url, headers=headers, timeout=60) as client:
         await publish(client)
         before = process.memory_info().rss
+        address = f"{api.ws}/ws?since=0"
         sockets = [
-            await connect(f"{api.ws}/ws?since=0", additional_headers=headers) for _ in range(many)
+            await connect(address, additional_headers=headers, **SILENT) for _ in range(many)
         ]
         for socket in sockets:
             socket.transport.pause_reading()
@@ -105,7 +110,7 @@ async def test_many_stopped_readers_cost_little_memory(api: Api) -> None:
 
 async def test_a_stream_nobody_reads_is_cut(api: Api) -> None:
     headers = api.bearer("events:read", "events:publish")
-    async with AsyncClient(base_url=api.url, headers=headers, timeout=20) as client:
+    async with AsyncClient(base_url=api.url, headers=headers, timeout=60) as client:
         await publish(client)
         async with client.stream("GET", "/v1/events/stream?since=0") as response:
             await until(lambda: _nobody_left(client))

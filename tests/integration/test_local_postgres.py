@@ -44,7 +44,7 @@ for number in itertools.count():
 """
 
 
-def until(true: Callable[[], bool], seconds: float = 30) -> None:
+def until(true: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "did not happen in time"
@@ -150,7 +150,7 @@ def test_what_a_killed_start_still_writes_is_swept_too(folder: Path) -> None:
             with EmbeddedPostgres(folder) as server:
                 assert numbers(server.start()) == [0]
             assert not left.exists()
-            assert writer.wait(30) == 0
+            assert writer.wait(60) == 0
         finally:
             writer.kill()
 

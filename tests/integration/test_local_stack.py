@@ -90,7 +90,7 @@ def platform(folder: Path, *more: str, **environment: str) -> Iterator[Running]:
             process.terminate()
 
 
-def until(true: Callable[[], bool], seconds: float = 30) -> None:
+def until(true: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "did not happen in time"
@@ -109,6 +109,25 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a platform that ran once: to make its database takes as long as a test."""
+    folder = tmp_path_factory.mktemp("once") / "data"
+    with platform(folder) as running:
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(60) == 0
+    for port in folder.rglob("port"):
+        port.unlink()
+    return folder
+
+
+@pytest.fixture
+def used(ended: Path, folder: Path) -> Path:
+    """A folder of its own for each test, owners and modes included."""
+    subprocess.run(["cp", "-a", str(ended), str(folder)], check=True)
+    return folder
+
+
 def test_a_platform_tells_where_everything_is(folder: Path) -> None:
     with platform(folder) as running:
         found = running.run_file()
@@ -125,9 +144,9 @@ def test_a_platform_tells_where_everything_is(folder: Path) -> None:
         until(lambda: (folder / "logs" / "toy.log").read_text() == f"{port} {found['redisUrl']}\n")
 
 
-def test_status_shows_the_running_platform_to_programs(folder: Path) -> None:
-    status = [sys.executable, "-m", "tristore", "status", "--json", "--data-dir", str(folder)]
-    with platform(folder) as running:
+def test_status_shows_the_running_platform_to_programs(used: Path) -> None:
+    status = [sys.executable, "-m", "tristore", "status", "--json", "--data-dir", str(used)]
+    with platform(used) as running:
         found = json.loads(subprocess.run(status, capture_output=True, check=True).stdout)
         shown = running.run_file()
     assert found == {
@@ -137,7 +156,7 @@ def test_status_shows_the_running_platform_to_programs(folder: Path) -> None:
     }
     after = subprocess.run(status, capture_output=True, text=True)
     assert (after.returncode, after.stdout) == (1, "")
-    assert after.stderr.startswith(f"tristore: no platform runs on {folder}")
+    assert after.stderr.startswith(f"tristore: no platform runs on {used}")
 
 
 def test_ctrl_c_leaves_no_process_and_the_next_start_finds_the_data(folder: Path) -> None:
@@ -146,7 +165,7 @@ def test_ctrl_c_leaves_no_process_and_the_next_start_finds_the_data(folder: Path
         with psycopg.connect(first["databaseUrl"]) as conn:
             conn.execute("CREATE TABLE kept AS SELECT 7 AS n")
         running.process.send_signal(signal.SIGINT)
-        assert running.process.wait(30) == 0
+        assert running.process.wait(60) == 0
         assert all(gone(pid) for pid in first["pids"].values())
         assert not (folder / "run.json").exists()
         ended = (folder / "logs" / "postgres.log").read_text()
@@ -158,18 +177,18 @@ def test_ctrl_c_leaves_no_process_and_the_next_start_finds_the_data(folder: Path
             assert conn.execute("SELECT n FROM kept").fetchone() == (7,)
 
 
-def test_everything_dies_with_a_killed_supervisor(folder: Path) -> None:
-    with platform(folder) as running:
+def test_everything_dies_with_a_killed_supervisor(used: Path) -> None:
+    with platform(used) as running:
         pids = running.pids()
         running.process.kill()
         until(lambda: all(gone(pid) for pid in pids.values()))
-    with platform(folder) as running:
+    with platform(used) as running:
         assert set(running.pids()) == set(pids)
 
 
 @pytest.mark.parametrize("name", ["toy", "postgres", "redis"])
-def test_what_dies_is_restarted_with_a_log_line(folder: Path, name: str) -> None:
-    with platform(folder) as running:
+def test_what_dies_is_restarted_with_a_log_line(used: Path, name: str) -> None:
+    with platform(used) as running:
         before = running.pids()
         os.kill(before[name], signal.SIGKILL)
         until(lambda: running.pids().get(name, before[name]) != before[name])
@@ -182,11 +201,11 @@ def test_what_dies_is_restarted_with_a_log_line(folder: Path, name: str) -> None
         assert told == [(name, f"{name} died", -9), (name, f"{name} restarted", None)]
 
 
-def test_a_second_supervisor_on_the_same_folder_is_refused(folder: Path) -> None:
-    with platform(folder) as running:
-        second = subprocess.run(command(folder), capture_output=True, text=True, timeout=60)
+def test_a_second_supervisor_on_the_same_folder_is_refused(used: Path) -> None:
+    with platform(used) as running:
+        second = subprocess.run(command(used), capture_output=True, text=True, timeout=60)
         assert second.returncode == 1
-        assert f"pid {running.process.pid}) already runs on {folder}" in second.stderr
+        assert f"pid {running.process.pid}) already runs on {used}" in second.stderr
         assert not any(gone(pid) for pid in running.pids().values())
 
 
@@ -213,7 +232,7 @@ def test_a_stop_during_the_first_start_leaves_nothing_behind(folder: Path, momen
         until(lambda: any((folder / "postgres").glob(moment)))
         children = psutil.Process(process.pid).children(recursive=True)
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     assert children
     assert all(gone(child.pid) for child in children)
 

@@ -298,7 +298,7 @@ def test_a_write_does_not_wait_for_ever(meta: Meta) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
         conn.rollback()
     for answer in answers.values():
         assert answer.status_code == 409 and answer.headers["retry-after"] == "1"

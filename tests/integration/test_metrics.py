@@ -34,7 +34,7 @@ async def page(client: AsyncClient) -> dict[str, float]:
 
 async def test_the_page_shows_what_happened(api: Api) -> None:
     headers = api.bearer("events:read", "events:publish")
-    async with AsyncClient(base_url=api.url, headers=headers, timeout=20) as client:
+    async with AsyncClient(base_url=api.url, headers=headers, timeout=60) as client:
         await page(client)  # events by source are counted from the first look on
         events = [{"type": "a.b.c", "source": 'odd "source"', "payload": {}} for _ in range(7)]
         assert (await client.post("/v1/events", json=events)).status_code == 202

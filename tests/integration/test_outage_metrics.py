@@ -23,7 +23,7 @@ async def test_waiting_events_and_failed_sends_are_counted_by_source(
         headers = api.bearer("events:read", "events:publish")
         away = api.settings.model_copy(update={"redis_url": NOWHERE})
         async with (
-            AsyncClient(base_url=api.url, headers=headers, timeout=20) as client,
+            AsyncClient(base_url=api.url, headers=headers, timeout=60) as client,
             open_relay(away) as relay,
         ):
             events = [{"type": "a.b.c", "source": s, "payload": {}} for s in SOURCES.elements()]

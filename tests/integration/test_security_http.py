@@ -31,7 +31,7 @@ class Wire:
     """A connection on which bytes are sent as they are given."""
 
     def __init__(self, api: Api) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", api.settings.port), timeout=15)
+        self.socket = socket.create_connection(("127.0.0.1", api.settings.port), timeout=60)
 
     def __enter__(self) -> "Wire":
         return self
@@ -109,7 +109,7 @@ def test_a_head_that_never_ends_is_closed(api: Api, sent: bytes) -> None:
 
 def test_a_head_that_trickles_is_closed(api: Api) -> None:
     with Wire(api) as wire:
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         try:
             wire.send(b"GET /healthz HTTP/1.1\r\n")
             while time.monotonic() < deadline:

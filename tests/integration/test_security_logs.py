@@ -1,8 +1,6 @@
 """What the log says of a request, and what it never says (S6, S50)."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from websockets.sync.client import connect
 from tests.support.api import Api
 from tests.support.parts import environment, free_port
 from tests.support.waiting import wait_until
+from tests.support.warm import Program, Streams
 from tristore.config import Settings
 
 
@@ -26,16 +25,14 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 def api(settings: Settings, log: Path) -> Iterator[Api]:
     settings = settings.model_copy(update={"port": free_port()})
-    with log.open("wb") as stream:
-        command = [sys.executable, "-m", "tristore", "serve"]
-        process = subprocess.Popen(command, env=environment(settings), stderr=stream)
+    process = Program(["tristore", "serve"], environment(settings), Streams(stderr=log))
     api = Api(settings, process.pid)
     try:
         wait_until(lambda: _ready(api))
         yield api
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def _ready(api: Api) -> bool:

@@ -47,7 +47,7 @@ async def append(database_url: str, count: int, type: str = "test.thing.made") -
 
 async def take(subscriber: Subscriber, count: int) -> list[int]:
     """So many events, all but the last one acknowledged by asking for the next."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return [(await anext(subscriber)).ingress_sequence for _ in range(count)]
 
 
@@ -87,7 +87,7 @@ async def test_a_reader_killed_before_it_acknowledged_repeats_a_batch_at_most(
     handled: list[int] = []
     for most in (1, 7, 45, 60, 20, 100):
         argv = [sys.executable, "-c", PROGRAM, database_url, str(most)]
-        run = await asyncio.to_thread(subprocess.run, argv, capture_output=True, timeout=20)
+        run = await asyncio.to_thread(subprocess.run, argv, capture_output=True, timeout=60)
         assert run.returncode == -9
         found = [int(line) for line in run.stdout.split()]
         start = (handled[-1] if handled else 0) + 1

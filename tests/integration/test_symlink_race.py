@@ -48,7 +48,7 @@ def swapping(root: Path) -> Iterator["Synchronized[int]"]:
         yield swaps
     finally:
         stop.set()
-        process.join(10)
+        process.join(60)
         process.close()
 
 

@@ -3,9 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 import psutil
 
@@ -18,13 +17,28 @@ COMMAND = (sys.executable, "-m", "tristore", "pipeline", "run")
 def environment(config: PipelineConfig, failpoints: str = "") -> dict[str, str]:
     return {
         **os.environ,
+        **_s3(config.tables_options),
         "TRISTORE_DATABASE_URL": config.database_url,
-        "TRISTORE_DATA_DIR": str(Path(config.tables_root).parent),
+        "TRISTORE_DATA_DIR": str(config.checkpoint.parents[1]),
+        "TRISTORE_TIMESTORE__ROOT": config.tables_root,
         "TRISTORE_JAVA_HOME": str(config.java_home),
         "TRISTORE_SPARK_MASTER": config.master,
         "TRISTORE_SPARK_DRIVER_MEMORY": config.driver_memory,
         "TRISTORE_TIMESTORE__TRIGGER_SECONDS": "0.2",
+        # Upkeep rewrites files and tells of it; tests of the stream count both.
+        "TRISTORE_TIMESTORE__LIFECYCLE_SECONDS": "3600",
         "TRISTORE_FAILPOINTS": failpoints,
+    }
+
+
+def _s3(options: Mapping[str, str]) -> dict[str, str]:
+    if not options:
+        return {}
+    return {
+        "TRISTORE_TIMESTORE__S3_ENDPOINT": options["aws_endpoint"],
+        "TRISTORE_TIMESTORE__S3_CREDENTIALS": "env:TABLES",
+        "TABLES_ACCESS_KEY_ID": options["aws_access_key_id"],
+        "TABLES_SECRET_ACCESS_KEY": options["aws_secret_access_key"],
     }
 
 

@@ -1,12 +1,17 @@
 """Growth as partial sums: what each folder got and gave, told from rows of activity."""
 
-from datetime import UTC, datetime
+import random
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import duckdb
+import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tristore.pipeline import log
 from tristore.pipeline.growth import SUMS, growth, merged
+from tristore.timestore.growth_tail import tail_sql
 
 AT = datetime(2026, 3, 1, 10, 59, 59, tzinfo=UTC)
 CREATED, UPDATED = "filestore.node.created", "filestore.node.updated"
@@ -82,3 +87,45 @@ def test_hours_and_mounts_are_kept_apart_and_partial_sums_merge(spark: SparkSess
         (AT.replace(minute=0, second=0), "other"): 8,
     }
     assert {row.month for row in twice} == {"2026-03"}
+
+
+@pytest.mark.parametrize("depth", [0, 2, 5])
+def test_the_tail_of_a_query_is_summed_as_the_table_is(spark: SparkSession, depth: int) -> None:
+    """Spark sums what is in the table, DuckDB what is not there yet: one rule, told twice."""
+    told = some_changes(random.Random(depth), 300)
+    frame = rows(spark, *told)
+    summed = growth(frame, depth).collect()
+
+    given = {name: [row.get(name) for row in told] for name in told[0]}
+    given["occurred_at"] = pa.array(given["occurred_at"], pa.timestamp("us", "UTC"))
+    with duckdb.connect() as conn:
+        conn.execute("SET TimeZone = 'UTC'")
+        conn.register("tail", pa.table(given))
+        result = conn.execute(tail_sql("tail", depth))
+        names = [column[0] for column in result.description or ()]
+        found = result.fetchall()
+    assert names == growth(frame, depth).columns
+    as_rows = [(row.hour.replace(tzinfo=UTC), *tuple(row)[1:]) for row in summed]
+    assert sorted(found) == sorted(as_rows)
+
+
+KINDS = (CREATED, UPDATED, DELETED, MOVED, "filestore.nodes.imported", "filestore.node.reconciled")
+
+
+def some_changes(chance: random.Random, count: int) -> list[dict[str, Any]]:
+    def path() -> str:
+        folders = [chance.choice(["a", "b", "c d"]) for _ in range(chance.randrange(5))]
+        return "/".join([*folders, f"f{chance.randrange(5)}"])
+
+    def one(number: int) -> dict[str, Any]:
+        kind, size = chance.choice(KINDS), chance.randrange(1000)
+        inside = kind == MOVED and chance.random() < 0.7
+        return change(kind, path(), 0 if inside else chance.choice((size, -size)), size) | {
+            "occurred_at": AT + timedelta(minutes=number),
+            "mount": chance.choice("mn"),
+            "kind": chance.choice(("file", "file", "directory")),
+            "previous_path": path() if inside else None,
+            "outcome": chance.choice(("created", "updated", "restored", "unchanged")),
+        }
+
+    return [one(number) for number in range(count)]

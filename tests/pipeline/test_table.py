@@ -6,33 +6,38 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, Schema
+from deltalake import Schema
 
 from tristore.errors import CheckpointMismatch, TristoreError
 from tristore.pipeline.checkpoint import Span
 from tristore.pipeline.datafiles import DataFile, describe
 from tristore.pipeline.table import Batch, Table
+from tristore.timestore.place import Place
 
 COLUMNS = pa.schema([("ingress_sequence", pa.int64()), ("text", pa.string()), ("day", pa.string())])
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    table = Table("events", tmp_path / "events")
+    table = Table("events", Place(str(tmp_path / "events")))
     table.create(Schema.from_arrow(COLUMNS))
     return table
 
 
+def folder_of(table: Table) -> Path:
+    return Path(table.place.uri)
+
+
 def files(table: Table, name: str, span: Span) -> list[DataFile]:
     numbers = list(range(span.after + 1, span.through + 1))
-    file = table.folder / "data" / name / "day=2026-03-01" / "part.parquet"
+    file = folder_of(table) / "data" / name / "day=2026-03-01" / "part.parquet"
     file.parent.mkdir(parents=True)
     pq.write_table(pa.table({"ingress_sequence": numbers, "text": [str(n) for n in numbers]}), file)
-    return describe(table.folder, table.folder / "data" / name, table.schema(), "day")
+    return describe(folder_of(table), folder_of(table) / "data" / name, table.schema(), "day")
 
 
 def rows(table: Table) -> list[int]:
-    return sorted(DeltaTable(table.folder).to_pyarrow_table()["ingress_sequence"].to_pylist())
+    return sorted(table.place.table().to_pyarrow_table()["ingress_sequence"].to_pylist())
 
 
 def test_a_batch_committed_twice_is_in_once(table: Table) -> None:
@@ -69,17 +74,17 @@ def test_a_batch_that_does_not_continue_the_table_is_refused(
 
 
 def test_a_file_of_another_shape_is_refused(table: Table) -> None:
-    folder = table.folder / "data" / "0-0" / "day=2026-03-01"
+    folder = folder_of(table) / "data" / "0-0" / "day=2026-03-01"
     folder.mkdir(parents=True)
     pq.write_table(pa.table({"ingress_sequence": ["1"], "text": ["a"]}), folder / "part.parquet")
     with pytest.raises(TristoreError, match="but the table has"):
-        describe(table.folder, folder, table.schema(), "day")
+        describe(folder_of(table), folder, table.schema(), "day")
 
 
 def test_a_torn_file_is_refused(table: Table) -> None:
     span = Span("e", 0, 3)
     files(table, "0-0", span)
-    (file,) = (table.folder / "data").rglob("*.parquet")
+    (file,) = (folder_of(table) / "data").rglob("*.parquet")
     file.write_bytes(file.read_bytes()[:-10])
     with pytest.raises(pa.ArrowInvalid):
-        describe(table.folder, table.folder / "data" / "0-0", table.schema(), "day")
+        describe(folder_of(table), folder_of(table) / "data" / "0-0", table.schema(), "day")

@@ -31,12 +31,12 @@ LOCAL_IS_IMPORTED_BY = {"local", "cli"}
 # What is imported, by the start of its name: the parts and modules that may.
 DOORS = {
     "pyspark": ["pipeline"],
-    "deltalake": ["pipeline", "timestore.query", "timestore.snapshot"],
+    "deltalake": ["pipeline", "timestore.snapshot", "timestore.place"],
     "deltalake.write_deltalake": ["pipeline"],
     "deltalake.writer": ["pipeline"],
     "deltalake.transaction": ["pipeline"],
-    "obstore": ["filestore.bucket", "filestore.multipart"],
-    "duckdb": ["timestore.query"],
+    "obstore": ["filestore.bucket", "filestore.multipart", "pipeline", "timestore.staging"],
+    "duckdb": ["timestore.query", "timestore.offer"],
     "redis": ["events.queue", "events.bullmq_jobs", "events.consumer", "local.redis"],
     "watchfiles": ["filestore.notices_watchfiles"],
     "bullmq": ["events.queue", "events.bullmq_jobs", "local.redis"],

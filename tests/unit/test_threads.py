@@ -12,7 +12,7 @@ async def test_a_cancelled_caller_is_released_only_after_its_call() -> None:
     threads, may_end, ended = Threads("test"), threading.Event(), threading.Event()
 
     def call() -> None:
-        may_end.wait(10)
+        may_end.wait(60)
         ended.set()
 
     caller = asyncio.create_task(threads.run(call))

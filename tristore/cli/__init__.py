@@ -17,6 +17,7 @@ from tristore.cli import (
     serve,
     status,
     token,
+    ts,
     up,
     work,
 )
@@ -39,6 +40,7 @@ app.add_typer(dlq.app, name="dlq")
 app.add_typer(schemas.app, name="schemas")
 app.add_typer(fs.app, name="fs")
 app.add_typer(meta.app, name="meta")
+app.add_typer(ts.app, name="ts")
 app.add_typer(token.app, name="token")
 app.add_typer(pipeline.app, name="pipeline")
 

@@ -1,19 +1,27 @@
 """`tristore pipeline`: the Spark driver as a process of its own, and how far it has come."""
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Any
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
 from tristore import failpoints, observe
+from tristore.cli import pipeline_export, pipeline_upkeep
+from tristore.cli.client import AsJson, DataDir, folding
+from tristore.cli.pipeline_config import config_of, settings_of
 from tristore.config import Settings
-from tristore.errors import StartRefused
 
-if TYPE_CHECKING:
-    from tristore.pipeline.session import PipelineConfig
-
-app = typer.Typer(help="The Spark pipeline from the event log to the tables.", no_args_is_help=True)
+app = typer.Typer(
+    help="The Spark pipeline: run, status, backfill, close, compact, export, vacuum.",
+    no_args_is_help=True,
+)
+app.command("close")(pipeline_upkeep.close)
+app.command("compact")(pipeline_upkeep.compact)
+app.command("vacuum")(pipeline_upkeep.vacuum)
+app.command("backfill")(pipeline_upkeep.backfill)
+app.command("export")(pipeline_export.export)
 
 
 @app.command("run")
@@ -23,46 +31,39 @@ def run() -> None:
     observe.configure_logs("pipeline")
     failpoints.arm(settings.failpoints)
     # Imported late: pyspark takes a second to load, and every other command would pay for it.
-    from tristore.local.java import java_home
     from tristore.pipeline import jobs
 
-    folder = settings.data_dir.absolute() / "pipeline"
-    java = java_home(settings.java_home, folder / "java")
-    jobs.run(_config(settings, folder, java))
+    jobs.run(config_of(settings))
 
 
 @app.command("status")
-def status(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
-) -> None:
-    """Show how far the tables have come; needs neither Spark nor the database."""
+def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Show how far the tables have come, their lag and partitions; starts no Spark."""
     from tristore.timestore import progress
+    from tristore.timestore.place import tables_place
 
-    found = progress.read(Path(Settings().tables_root()), "events")
-    if as_json:
-        print(json.dumps(found))
-    else:
-        for name, value in found.items():
-            print(f"{name:<16} {'none yet' if value is None else value}")
-
-
-def _config(settings: Settings, folder: Path, java: Path) -> "PipelineConfig":
-    from tristore.pipeline.session import PipelineConfig
-
+    settings = settings_of(data_dir)
+    place = tables_place(settings)
     if settings.database_url is None:
-        raise StartRefused(
-            "TRISTORE_DATABASE_URL is not set; set it, or run `tristore up`, "
-            "which brings its own database and pipeline"
-        )
-    return PipelineConfig(
-        database_url=settings.database_url,
-        tables_root=settings.tables_root(),
-        checkpoint=folder / "checkpoint",
-        java_home=str(java),
-        master=settings.spark_master,
-        driver_memory=settings.spark_driver_memory,
-        trigger_seconds=settings.timestore.trigger_seconds,
-        max_events_per_trigger=settings.timestore.max_events_per_trigger,
-        filestore_sync=settings.timestore.filestore_sync,
-        growth_depth=settings.timestore.growth_depth,
-    )
+        found = [progress.read(place, "events")]
+    else:
+        from tristore.timestore import overview
+
+        found = overview.read(settings.database_url, place)
+    # The first table is the archive: programs that only ask how far the log came read it there.
+    if as_json:
+        print(json.dumps({**found[0], "datasets": found}))
+    else:
+        _show(found)
+
+
+def _show(found: list[dict[str, Any]]) -> None:
+    names = list(dict.fromkeys(name for one in found for name in one))
+    table = folding(*names)
+    for one in found:
+        table.add_row(*(escape(_text(one.get(name))) for name in names))
+    Console().print(table)
+
+
+def _text(value: Any) -> str:
+    return "none yet" if value is None else str(value)

@@ -1,12 +1,18 @@
 """Before the stream starts: makes a feed's table, and brings one that is behind to the others."""
 
-from deltalake import Schema
-from pyspark.sql import SparkSession
+from dataclasses import replace
 
-from tristore.pipeline import log, source
+from deltalake import Schema
+from pyspark.sql import DataFrame, SparkSession
+
+from tristore.pipeline import history, log, source
 from tristore.pipeline.checkpoint import Span
 from tristore.pipeline.feeds import EVENTS, Feed, frame
+from tristore.pipeline.history import Range
 from tristore.pipeline.sink import Sink
+from tristore.pipeline.tools import Tools
+
+_COLUMNS = {source.NAME: log.SCHEMA, source.ACTIVITY: log.ACTIVITY_SCHEMA}
 
 
 def prepare(spark: SparkSession, sink: Sink, feed: Feed) -> None:
@@ -15,18 +21,15 @@ def prepare(spark: SparkSession, sink: Sink, feed: Feed) -> None:
     if feed.table.name == EVENTS or _behind(sink, feed) is None:
         feed.table.refuse_foreign(sink.checkpoint)
     if not feed.table.exists():
-        _create(spark, sink, feed)
+        _create(spark, feed)
     if feed.table.name != EVENTS and (span := _behind(sink, feed)):
-        number = sink.checkpoint.last_finished()
-        assert number is not None
-        alone = Sink([feed], sink.checkpoint, sink.config)
-        alone.write(frame(spark, sink.config, source.NAME, span), number, span)
+        _bring(spark, sink, feed, span)
 
 
-def _create(spark: SparkSession, sink: Sink, feed: Feed) -> None:
-    empty = Span("", 0, 0)
-    columns = feed.rows(frame(spark, sink.config, feed.source, empty)).schema
-    feed.table.create(Schema.from_json(columns.json()))
+def _create(spark: SparkSession, feed: Feed) -> None:
+    # Not read from the source: that would start a Python process only to learn what is known.
+    empty = spark.createDataFrame([], _COLUMNS[feed.source])
+    feed.table.create(Schema.from_json(feed.rows(empty).schema.json()))
 
 
 def _behind(sink: Sink, feed: Feed) -> Span | None:
@@ -36,5 +39,22 @@ def _behind(sink: Sink, feed: Feed) -> Span | None:
     start = sink.checkpoint.initial.sequence if through is None else through
     if start >= finished.sequence:
         return None
-    log.head(sink.config.database_url).refuse_foreign(log.Position(finished.epoch, start))
+    head = log.head(sink.config.database_url)
+    # What the log no longer keeps is in the archive.
+    head.refuse_foreign(log.Position(finished.epoch, max(start, head.earliest - 1)))
     return Span(finished.epoch, start, finished.sequence)
+
+
+def _bring(spark: SparkSession, sink: Sink, feed: Feed, span: Span) -> None:
+    number = sink.checkpoint.last_finished()
+    assert number is not None
+    rows: DataFrame
+    if span.after + 1 >= log.head(sink.config.database_url).earliest:
+        rows = frame(spark, sink.config, feed.source, span)
+    else:
+        tools = Tools(spark, sink.config, sink.locks)
+        rows = history.activity(tools, Range(span.after, span.through))
+        # The log cannot tell how many rows its former events make.
+        feed = replace(feed, check=lambda files, span: None)
+    alone = Sink([feed], sink.checkpoint, sink.config, sink.locks)
+    alone.write({feed.source: rows}, number, span)

@@ -1,6 +1,7 @@
 """Parquet files that Spark wrote, checked against the table and described for its Delta log."""
 
 import json
+from collections.abc import Container
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,45 +19,72 @@ _LONGEST_BOUND = 256
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What is known of a file where it was written: enough to describe it anywhere."""
+
+    path: str
+    size: int
+    modified_ms: int
+    partition: dict[str, str | None]
+    stats: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class DataFile:
     rows: int
     low: dict[str, Any]
     high: dict[str, Any]
     action: AddAction
 
+    @classmethod
+    def of(cls, found: Found) -> "DataFile":
+        stats = found.stats
+        action = AddAction(
+            path=found.path,
+            size=found.size,
+            partition_values=found.partition,
+            modification_time=found.modified_ms,
+            data_change=True,
+            stats=json.dumps(stats),
+        )
+        return cls(stats["numRecords"], stats["minValues"], stats["maxValues"], action)
+
 
 def describe(table: Path, folder: Path, schema: Schema, partition: str) -> list[DataFile]:
     """All Parquet files below `folder`, in a fixed order; the Delta log checks none of this."""
-    expected = _columns(pa.schema(schema))
+    expected = pa.schema(schema)
     files = sorted(folder.rglob("*.parquet"))
     return [_describe(table, file, expected, partition) for file in files]
 
 
-def _describe(table: Path, file: Path, expected: dict[str, pa.DataType], column: str) -> DataFile:
-    footer = pq.read_metadata(file)
-    partition = _partition_values(file, column)
-    found = _columns(footer.schema.to_arrow_schema())
-    wanted = {name: kind for name, kind in expected.items() if name not in partition}
-    if found != wanted:
-        raise TristoreError(f"{file.name} has columns {found}, but the table has {wanted}")
-    stats = _statistics(footer)
-    state = file.stat()
-    action = AddAction(
+def _describe(table: Path, file: Path, expected: pa.Schema, column: str) -> DataFile:
+    partition, state = _partition_values(file, column), file.stat()
+    found = Found(
         path=file.relative_to(table).as_posix(),
         size=state.st_size,
-        partition_values=partition,
-        modification_time=int(state.st_mtime * 1000),
-        data_change=True,
-        stats=json.dumps(stats),
+        modified_ms=int(state.st_mtime * 1000),
+        partition=partition,
+        stats=checked(pq.read_metadata(file), expected, partition, file.name),
     )
-    return DataFile(footer.num_rows, stats["minValues"], stats["maxValues"], action)
+    return DataFile.of(found)
+
+
+def checked(
+    footer: pq.FileMetaData, expected: pa.Schema, partition: Container[str], name: str
+) -> dict[str, Any]:
+    """The statistics in a file's footer, once its columns are those of the table."""
+    found = _columns(footer.schema.to_arrow_schema())
+    wanted = {name: kind for name, kind in _columns(expected).items() if name not in partition}
+    if found != wanted:
+        raise TristoreError(f"{name} has columns {found}, but the table has {wanted}")
+    return _statistics(footer)
 
 
 def _columns(schema: pa.Schema) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in schema}
 
 
-def _partition_values(file: Path, column: str) -> dict[str, str]:
+def _partition_values(file: Path, column: str) -> dict[str, str | None]:
     pairs = (part.split("=", 1) for part in file.parts if "=" in part)
     return {name: value for name, value in pairs if name == column}
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -29,24 +28,30 @@ class Feed:
 
 def feeds(config: PipelineConfig) -> list[Feed]:
     """The archive first: it is what the others could be made from again."""
-    root = Path(config.tables_root)
+    tables = config.tables
 
     def count_activity(files: list[DataFile], span: Span) -> None:
         wanted = log.count_activity(config.database_url, span.after, span.through)
         _refuse_count(files, wanted, span)
 
     archive = Feed(
-        Table(EVENTS, root / EVENTS), source.NAME, transforms.with_day, _refuse_other_events
+        Table(EVENTS, tables.child(EVENTS)),
+        source.NAME,
+        transforms.with_day,
+        _refuse_other_events,
     )
     if not config.filestore_sync:
         return [archive]
     return [
         archive,
         Feed(
-            Table(ACTIVITY, root / ACTIVITY), source.ACTIVITY, transforms.with_day, count_activity
+            Table(ACTIVITY, tables.child(ACTIVITY)),
+            source.ACTIVITY,
+            transforms.with_day,
+            count_activity,
         ),
         Feed(
-            Table(GROWTH, root / GROWTH, "month"),
+            Table(GROWTH, tables.child(GROWTH), "month"),
             source.ACTIVITY,
             lambda rows: growth(rows, config.growth_depth),
             lambda files, span: None,

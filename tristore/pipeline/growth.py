@@ -20,23 +20,31 @@ KEYS = ("hour", "mount", "prefix", "depth", "month")
 def growth(activity: DataFrame, depth: int) -> DataFrame:
     """Partial sums by hour, mount and folder down to `depth`; the empty prefix is the mount."""
     files = activity.where("kind = 'file' AND size_delta IS NOT NULL")
-    parts = files.select(
+    # Summed by the deepest folder before it is shared out: a row a folder and hour, not a row an
+    # event, is then taken apart.
+    summed = files.groupBy(
         F.date_trunc("hour", "occurred_at").alias("hour"),
         "mount",
-        F.explode(_shares(depth)).alias("share"),
-        *(F.expr(condition).cast("long").alias(name) for name, condition in _COUNTS.items()),
+        _folder("path", depth).alias("new"),
+        _folder("previous_path", depth).alias("old"),
+    ).agg(
+        F.expr("sum(greatest(size_delta, 0L))").alias("bytes_in"),
+        F.expr("sum(greatest(-size_delta, 0L))").alias("bytes_out"),
+        F.sum("size_bytes").alias("moved_bytes"),
+        *(F.expr(f"count_if({condition})").alias(name) for name, condition in _COUNTS.items()),
     )
-    shared = parts.select(
+    shared = summed.select("hour", "mount", F.explode(_shares()).alias("share"), *_COUNTS)
+    parts = shared.select(
         "hour",
         "mount",
         "share.*",
         F.expr("share.bytes_in - share.bytes_out").alias("net_bytes"),
         *_COUNTS,
     )
-    shared = shared.withColumn(
+    parts = parts.withColumn(
         "depth", F.when(F.col("prefix") == "", 0).otherwise(F.size(F.split("prefix", "/")))
     )
-    return merged(shared.withColumn("month", F.date_format("hour", "yyyy-MM")))
+    return merged(parts.withColumn("month", F.date_format("hour", "yyyy-MM")))
 
 
 def merged(partial: DataFrame) -> DataFrame:
@@ -45,21 +53,18 @@ def merged(partial: DataFrame) -> DataFrame:
     return partial.groupBy(*KEYS).agg(*sums).select(*KEYS[:4], *SUMS, "month")
 
 
-def _shares(depth: int) -> Column:
-    """What each folder on the way to a file got and gave.
+def _shares() -> Column:
+    """What each folder on the way to files got and gave.
 
     A file that moved inside its mount left the folders it is no longer under: only to them, and to
     those it came under, did bytes go.
     """
-    new, old = _prefixes("path", depth), _prefixes("previous_path", depth)
-    came = F.transform(F.array_except(new, old), lambda p: _share(p, F.col("size_bytes"), _none()))
-    left = F.transform(F.array_except(old, new), lambda p: _share(p, _none(), F.col("size_bytes")))
+    new, old, moved = _prefixes("new"), _prefixes("old"), F.col("moved_bytes")
+    came = F.transform(F.array_except(new, old), lambda p: _share(p, moved, _none()))
+    left = F.transform(F.array_except(old, new), lambda p: _share(p, _none(), moved))
     stayed = F.transform(F.array_intersect(new, old), lambda p: _share(p, _none(), _none()))
-    delta = F.col("size_delta")
-    plain = F.transform(
-        new, lambda p: _share(p, F.greatest(delta, _none()), F.greatest(-delta, _none()))
-    )
-    return F.when(F.col("previous_path").isNull(), plain).otherwise(F.concat(came, left, stayed))
+    plain = F.transform(new, lambda p: _share(p, F.col("bytes_in"), F.col("bytes_out")))
+    return F.when(F.col("old").isNull(), plain).otherwise(F.concat(came, left, stayed))
 
 
 def _share(prefix: Column, bytes_in: Column, bytes_out: Column) -> Column:
@@ -72,8 +77,14 @@ def _none() -> Column:
     return F.lit(0).cast("long")
 
 
-def _prefixes(path: str, depth: int) -> Column:
-    """The folders above a file, the mount itself first: '' and 'a' and 'a/b' for a/b/c/file."""
-    folders = F.expr(f"slice(split({path}, '/'), 1, size(split({path}, '/')) - 1)")
-    lengths = F.sequence(F.lit(0), F.least(F.size(folders), F.lit(depth)))
-    return F.transform(lengths, lambda n: F.array_join(F.slice(folders, F.lit(1), n), "/"))
+def _folder(path: str, depth: int) -> Column:
+    """The deepest folder told apart that a file lies in: a/b of a/b/c/file at depth 2."""
+    parent = f"left({path}, length({path}) - length(substring_index({path}, '/', -1)) - 1)"
+    return F.expr(f"substring_index({parent}, '/', {depth})")
+
+
+def _prefixes(folder: str) -> Column:
+    """A folder and all above it, the mount itself first: '' and 'a' and 'a/b' for a/b."""
+    names = F.split(folder, "/")
+    lengths = F.sequence(F.lit(0), F.when(F.col(folder) == "", 0).otherwise(F.size(names)))
+    return F.transform(lengths, lambda n: F.array_join(F.slice(names, F.lit(1), n), "/"))

@@ -1,6 +1,6 @@
 """The event log as the pipeline sees it: its head, a position in it, and its rows as Arrow."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +90,14 @@ def record(database_url: str, position: Position) -> None:
     given = {"consumer": CONSUMER, "sequence": position.sequence, "epoch": position.epoch}
     with psycopg.connect(database_url) as conn:
         conn.execute(_sql.record, given)
+
+
+def record_fed(database_url: str, datasets: Iterable[str], reached: Position, after: int) -> None:
+    """What operators hold the log to: `(after, reached]` is in the tables of these datasets."""
+    stretch = {"epoch": reached.epoch, "after": after, "through": reached.sequence}
+    with psycopg.connect(database_url) as conn:
+        for dataset in datasets:
+            conn.execute(_sql.record_fed, {"dataset": dataset, **stretch})
 
 
 def read(database_url: str, after: int, through: int) -> Iterator["RecordBatch"]:

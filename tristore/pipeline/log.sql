@@ -15,6 +15,24 @@ INSERT INTO bus.cursors (consumer, sequence, epoch) VALUES (%(consumer)s, %(sequ
 ON CONFLICT (consumer) DO UPDATE
 SET sequence = excluded.sequence, epoch = excluded.epoch, updated_at = clock_timestamp()
 
+-- name: record_fed
+-- A stretch that continues one of the last hour makes that one longer; one that is known, since the
+-- driver was killed before Spark knew it, stays as it is.
+WITH known AS (
+    SELECT FROM timestore.fed
+    WHERE dataset = %(dataset)s AND epoch = %(epoch)s
+        AND after <= %(after)s AND through >= %(through)s
+), longer AS (
+    UPDATE timestore.fed SET through = %(through)s
+    WHERE dataset = %(dataset)s AND epoch = %(epoch)s AND through = %(after)s
+        AND begun_at > clock_timestamp() - interval '1 hour' AND NOT EXISTS (SELECT FROM known)
+    RETURNING 1
+)
+INSERT INTO timestore.fed (dataset, epoch, after, through)
+SELECT %(dataset)s, %(epoch)s, %(after)s, %(through)s
+WHERE NOT EXISTS (SELECT FROM known) AND NOT EXISTS (SELECT FROM longer)
+ON CONFLICT DO NOTHING
+
 -- name: read_activity
 -- The same for the rows that filestore events become; the view is also what queries read.
 SELECT sequence, event_id, ordinal, occurred_at, type, command, mount, path, folder, node_id, kind,

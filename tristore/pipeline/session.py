@@ -2,15 +2,19 @@
 
 import logging
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
-from tristore.config import set_environment
+from tristore.config import set_default_environment, set_environment
 from tristore.errors import StartRefused
 from tristore.pipeline.source import ActivitySource, LogSource
+from tristore.pipeline.spark_home import spark_home
+from tristore.pipeline.upkeep import Upkeep
+from tristore.timestore.place import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class PipelineConfig:
     master: str = "local[*]"
     driver_memory: str = "1g"
     trigger_seconds: float = 1
-    max_events_per_trigger: int = 100_000
+    max_events_per_trigger: int = 500_000
     partition_rows: int = 25_000
     shuffle_partitions: int = 2
     # Whether filestore events become activity and growth, and how deep growth looks into folders.
@@ -32,12 +36,23 @@ class PipelineConfig:
     # Where executors find the driver; unset: loopback for a local master, else Spark's choice.
     driver_host: str | None = None
     executor_memory: str | None = None
+    # How the tables are reached when they lie on S3; holds its secret key.
+    tables_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    upkeep: Upkeep = field(default_factory=Upkeep)
+    # Staged ingests: about how many rows at a time, and how long their files stay afterwards.
+    max_ingest_rows_per_trigger: int = 1_000_000
+    staged_keep_seconds: int = 3600
+
+    @property
+    def tables(self) -> Place:
+        return Place(self.tables_root, self.tables_options)
 
     def __post_init__(self) -> None:
-        if "://" in self.tables_root:
+        if self.tables.local is None and not self.tables_root.startswith("s3://"):
             raise StartRefused(
-                f"the pipeline writes tables into a folder, not to {self.tables_root}; "
-                "set TRISTORE_TIMESTORE__ROOT to a folder that driver and executors share"
+                f"tables lie in a folder or on S3, not in {self.tables_root}; set "
+                "TRISTORE_TIMESTORE__ROOT to a folder that driver and executors share, or to "
+                "s3://bucket/prefix"
             )
         # delta-rs decodes such a name and then looks for another folder.
         if unquote(self.tables_root) != self.tables_root:
@@ -65,6 +80,7 @@ def _prepare_launch(config: PipelineConfig) -> None:
     """What the JVM takes only from its environment; it plans data sources with PYSPARK_PYTHON."""
     set_environment("PYSPARK_PYTHON", sys.executable)
     set_environment("PYSPARK_DRIVER_PYTHON", sys.executable)
+    set_default_environment("SPARK_HOME", str(spark_home(config.checkpoint.parent / "spark")))
     if config.java_home:
         set_environment("JAVA_HOME", config.java_home)
 
@@ -78,6 +94,8 @@ def _settings(config: PipelineConfig) -> dict[str, str]:
         # Spark's default is INT96, which readers see without a zone.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.shuffle.partitions": str(config.shuffle_partitions),
+        # Kept for the length of a batch: packing it would cost more than it saves.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.sql.streaming.stopTimeout": "3s",

@@ -1,17 +1,19 @@
-"""The foreachBatch writer: Parquet by Spark into each table's folder, then a Delta commit each."""
+"""The foreachBatch writer: Parquet by Spark to where each table lies, then a Delta commit each."""
 
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
 from tristore.failpoints import failpoint
-from tristore.pipeline import log, source
+from tristore.pipeline import log, source, writing
 from tristore.pipeline.checkpoint import Checkpoint, Span
-from tristore.pipeline.datafiles import DataFile, describe
+from tristore.pipeline.datafiles import DataFile
 from tristore.pipeline.feeds import Feed, frame
+from tristore.pipeline.locks import TableLocks
 from tristore.pipeline.session import PipelineConfig
 from tristore.pipeline.table import Batch
 
@@ -21,34 +23,48 @@ class Sink:
     feeds: Sequence[Feed]
     checkpoint: Checkpoint
     config: PipelineConfig
+    locks: TableLocks = field(default_factory=TableLocks)
 
     def __call__(self, events: DataFrame, batch_id: int) -> None:
         span = self.checkpoint.span(batch_id)
         if len(span):
-            self.write(events, batch_id, span)
+            with self._sources(events, span) as given:
+                self.write(given, batch_id, span)
         log.record(self.config.database_url, log.Position(span.epoch, span.through))
+        failpoint("pipeline.before_spark_commit")
 
-    def write(self, events: DataFrame, batch_id: int, span: Span) -> None:
-        """Brings a range into every table that lacks it; those that have it are left alone."""
+    def write(self, given: Mapping[str, DataFrame], batch_id: int, span: Span) -> None:
+        """Brings a range, given by source, into every table that lacks it; those that have it are
+        left alone."""
         missing = [
             (feed, batch)
             for feed in self.feeds
             if not feed.table.has(batch := self._batch(feed, batch_id, span))
         ]
         failpoint("pipeline.before_write")
-        # Planned once for all tables made from it, since planning starts a Python process; kept,
-        # so that it is read once.
-        activity = frame(events.sparkSession, self.config, source.ACTIVITY, span).persist()
-        given = {source.NAME: events, source.ACTIVITY: activity}
-        try:
-            written = self._write_all(given, missing)
-        finally:
-            activity.unpersist()
+        written = self._write_all(given, missing)
         failpoint("pipeline.after_parquet")
         for (feed, batch), files in zip(missing, written, strict=True):
             feed.check(files, span)
-            feed.table.append(batch, files)
+            with self.locks.of(feed.table.name):
+                feed.table.append(batch, files)
             failpoint("pipeline.after_delta_commit")
+        names = [feed.table.name for feed in self.feeds]
+        reached = log.Position(span.epoch, span.through)
+        log.record_fed(self.config.database_url, names, reached, span.after)
+
+    @contextmanager
+    def _sources(self, events: DataFrame, span: Span) -> Iterator[Mapping[str, DataFrame]]:
+        if all(feed.source == source.NAME for feed in self.feeds):
+            yield {source.NAME: events}
+            return
+        # Planned once for all tables made from it, since planning starts a Python process; kept,
+        # so that it is read once.
+        activity = frame(events.sparkSession, self.config, source.ACTIVITY, span).persist()
+        try:
+            yield {source.NAME: events, source.ACTIVITY: activity}
+        finally:
+            activity.unpersist()
 
     def _batch(self, feed: Feed, batch_id: int, span: Span) -> Batch:
         return Batch(self.checkpoint.app_of(feed.table.name), batch_id, span)
@@ -64,15 +80,6 @@ class Sink:
             return [job.result() for job in jobs]
 
     def _write(self, given: DataFrame, feed: Feed, batch: Batch) -> list[DataFile]:
-        table, folder = feed.table, self._folder(feed, batch.batch_id)
-        rows = feed.rows(given).write.mode("errorifexists").partitionBy(table.partition)
-        rows.parquet(str(folder))
-        return describe(table.folder, folder, table.schema(), table.partition)
-
-    def _folder(self, feed: Feed, batch_id: int) -> Path:
-        """A folder no attempt has used: what a killed one left is never taken for ours."""
-        base = feed.table.folder / "data" / self.checkpoint.owner
-        attempt = 0
-        while (folder := base / f"{batch_id}-{attempt}").exists():
-            attempt += 1
-        return folder
+        # A name no attempt has used: what a killed one left is never taken for ours.
+        name = f"{self.checkpoint.owner}/{batch.batch_id}-{uuid.uuid4().hex}"
+        return writing.write(feed.rows(given), feed.table, name)

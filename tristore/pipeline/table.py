@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError
@@ -10,6 +9,8 @@ from deltalake.exceptions import DeltaError
 from tristore.errors import CheckpointMismatch, OutcomeUnknown
 from tristore.pipeline.checkpoint import Checkpoint, Span
 from tristore.pipeline.datafiles import DataFile
+from tristore.timestore import commit_digest
+from tristore.timestore.place import Place
 from tristore.timestore.snapshot import through_app
 
 _TRIES = 5
@@ -30,23 +31,30 @@ class Batch:
 @dataclass(frozen=True, slots=True)
 class Table:
     name: str
-    folder: Path
+    place: Place
     partition: str = "day"
 
     def create(self, schema: Schema) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        DeltaTable.create(self.folder, schema, mode="ignore", partition_by=[self.partition])
+        if folder := self.place.local:
+            folder.mkdir(parents=True, exist_ok=True)
+        DeltaTable.create(
+            folder or self.place.uri,
+            schema,
+            mode="ignore",
+            partition_by=[self.partition],
+            storage_options=dict(self.place.options),
+        )
 
     def exists(self) -> bool:
-        return DeltaTable.is_deltatable(str(self.folder))
+        return self.place.exists()
 
     def schema(self) -> Schema:
-        return DeltaTable(self.folder).schema()
+        return self.place.table().schema()
 
     def refuse_foreign(self, checkpoint: Checkpoint) -> None:
         """The table must end where the checkpoint's last finished or its planned batch ends."""
         finished, planned = checkpoint.finished().sequence, checkpoint.planned().sequence
-        through = self._through(DeltaTable(self.folder)) if self.exists() else None
+        through = self._through(self.place.table()) if self.exists() else None
         if through is None and finished == checkpoint.initial.sequence:
             return
         if through in (finished, planned) and self._knows(checkpoint.app_of(self.name)):
@@ -58,17 +66,17 @@ class Table:
 
     def through(self) -> int | None:
         """The last sequence of the log that is in the table."""
-        return self._through(DeltaTable(self.folder))
+        return self._through(self.place.table())
 
     def has(self, batch: Batch) -> bool:
-        return self._has(DeltaTable(self.folder), batch)
+        return self._has(self.place.table(), batch)
 
     def append(self, batch: Batch, files: list[DataFile]) -> None:
         """Commits the files once, whatever is repeated or fails on the way."""
         for _ in range(_TRIES):
             # One handle for check and commit: delta-rs refuses a commit of the same app made
             # since the handle was loaded, but never one made before.
-            table = DeltaTable(self.folder)
+            table = self.place.table()
             if self._has(table, batch):
                 return
             try:
@@ -100,21 +108,20 @@ class Table:
         return expected == batch.span.through
 
     def _commit(self, table: DeltaTable, batch: Batch, files: list[DataFile]) -> None:
-        span = batch.span
+        span, actions = batch.span, [file.action for file in files]
+        reached = {batch.app_id: batch.batch_id, through_app(self.name): span.through}
         properties = CommitProperties(
             custom_metadata={
                 "epoch": span.epoch,
                 "fromSequence": span.after,
                 "throughSequence": span.through,
                 "batchId": batch.batch_id,
+                commit_digest.KEY: commit_digest.digest(actions, reached),
             },
-            app_transactions=[
-                Transaction(batch.app_id, batch.batch_id),
-                Transaction(through_app(self.name), span.through),
-            ],
+            app_transactions=[Transaction(app, number) for app, number in reached.items()],
         )
         table.create_write_transaction(
-            [file.action for file in files],
+            [*actions],
             mode="append",
             schema=table.schema(),
             partition_by=[self.partition],
@@ -125,4 +132,4 @@ class Table:
         return table.transaction_version(through_app(self.name))
 
     def _knows(self, app_id: str) -> bool:
-        return DeltaTable(self.folder).transaction_version(app_id) is not None
+        return self.place.table().transaction_version(app_id) is not None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tristore.errors import Forbidden, InvalidRequest
+from tristore.errors import InvalidRequest, SqlForbidden
 
 # Functions that make rows out of their arguments alone.
 _TABLE_FUNCTIONS = {"range", "generate_series", "unnest", "json_each", "json_tree", "repeat_row"}
@@ -18,12 +18,12 @@ def referenced_tables(tree: dict[str, Any], offered: set[str]) -> set[str]:
     inner = {name.lower() for node in nodes for name in _cte_names(node)}
     # Seen from outside of its WITH, such a name would be DuckDB's own catalogue.
     if any(name.startswith(_CATALOGUE) for name in inner):
-        raise Forbidden("a WITH name must not begin like a catalogue table")
+        raise SqlForbidden("a WITH name must not begin like a catalogue table")
     tables: set[str] = set()
     for node in nodes:
         _refuse_function(node)
         if node.get("type") == "SHOW_REF" and node.get("query") is None:
-            raise Forbidden("SHOW is not allowed; use DESCRIBE and the name of a table")
+            raise SqlForbidden("SHOW is not allowed; use DESCRIBE and the name of a table")
         if node.get("type") == "BASE_TABLE":
             tables |= _table(node, offered, inner)
     return tables
@@ -32,7 +32,7 @@ def referenced_tables(tree: dict[str, Any], offered: set[str]) -> set[str]:
 def _table(node: dict[str, Any], offered: set[str], inner: set[str]) -> set[str]:
     name = str(node["table_name"]).lower()
     if node["schema_name"] or node["catalog_name"]:
-        raise Forbidden("a table is named without schema or catalogue")
+        raise SqlForbidden("a table is named without schema or catalogue")
     if name in offered:
         return {name}
     if name in inner:
@@ -45,10 +45,10 @@ def _refuse_function(node: dict[str, Any]) -> None:
     if node.get("type") == "TABLE_FUNCTION":
         name = str(node["function"].get("function_name", "")).lower()
         if name not in _TABLE_FUNCTIONS:
-            raise Forbidden(f"the table function {name} is not allowed")
+            raise SqlForbidden(f"the table function {name} is not allowed")
     name = str(node.get("function_name", "")).lower()
     if name in _FORBIDDEN or name.startswith(_FORBIDDEN_PREFIXES):
-        raise Forbidden(f"the function {name} is not allowed")
+        raise SqlForbidden(f"the function {name} is not allowed")
 
 
 def _cte_names(node: dict[str, Any]) -> Iterator[str]:

@@ -1,20 +1,21 @@
 """How far a table has come: its version, the log sequence it reaches, its rows and files."""
 
-from pathlib import Path
 from typing import Any
 
-from tristore.timestore import snapshot
+from tristore.timestore.place import Place
+from tristore.timestore.snapshot import through_app
 
 
-def read(root: Path, dataset: str) -> dict[str, Any]:
-    if dataset not in snapshot.names(root):
+def read(tables: Place, dataset: str) -> dict[str, Any]:
+    place = tables.child(dataset)
+    if not place.exists():
         empty = {"tableVersion": None, "throughSequence": 0, "rows": 0, "files": 0}
         return {"dataset": dataset, **empty}
-    found = snapshot.read(root, dataset)
+    found = place.table()
     return {
         "dataset": dataset,
-        "tableVersion": found.version,
-        "throughSequence": found.through or 0,
-        "rows": found.rows,
-        "files": len(found.files),
+        "tableVersion": found.version(),
+        "throughSequence": found.transaction_version(through_app(dataset)) or 0,
+        "rows": found.count(),
+        "files": len(found.file_uris()),
     }

@@ -1,191 +1,151 @@
-"""Read-only SQL over the tables, each query in a locked-down child process of its own.
+"""Runs one query in a worker: pins the tables, adds their tails, shuts every other way, answers."""
 
-The caller's side imports neither duckdb nor deltalake; the child (`python -m`, request on
-stdin, answer on stdout) does, and is all that a hostile query can bring down.
-"""
-
-import asyncio
 import json
-import resource
-import sys
-import time
-from contextlib import suppress
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
-from tristore.errors import Forbidden, InvalidRequest, TristoreError, Unavailable
+import duckdb
+
+from tristore.errors import (
+    InvalidRequest,
+    SqlForbidden,
+    TableDamaged,
+    TristoreError,
+    Unavailable,
+)
 from tristore.timestore import guard
-from tristore.timestore.answer import collect
+from tristore.timestore.answer import Rows, encode
+from tristore.timestore.integrity import damaged
+from tristore.timestore.offer import Offer, Offers
+from tristore.timestore.requests import Query, Source
+from tristore.timestore.views import texts
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+_BATCH_ROWS = 10_000
+_SETTINGS = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "threads": "2",
+    "temp_directory": "",
+}
 
-    from tristore.timestore.snapshot import Snapshot
 
-_ERRORS = {kind.__name__: kind for kind in (Forbidden, InvalidRequest, Unavailable)}
+# What is said of a file that is no whole Parquet, where its name is not.
+_UNREADABLE = re.compile(r"parquet|snappy|zstd|thrift|TProtocol|decompress", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    seconds: float = 10
-    rows: int = 10_000
-    answer_bytes: int = 8 * 2**20
-    memory_mb: int = 512
-    # Address space: DuckDB's memory, and what threads and libraries reserve without using it.
-    address_space_mb: int = 3072
+class Answered:
+    body: bytes
+    meta: dict[str, Any]
 
 
-async def run_sql(
-    root: str, sql: str, limits: Limits | None = None, only: list[str] | None = None
-) -> dict[str, Any]:
-    """Runs one SELECT over the newest version of the tables below `root`; tables that are not in
-    `only` are as absent."""
-    limits = limits or Limits()
-    asked = {"root": root, "sql": sql, "limits": asdict(limits), "only": only}
-    request = json.dumps(asked).encode()
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", __name__),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        # Our own environment holds passwords.
-        env={},
-    )
-    try:
-        async with asyncio.timeout(limits.seconds):
-            output, _ = await child.communicate(request)
-    except TimeoutError:
-        raise Unavailable(
-            f"the query ran longer than {limits.seconds:g} s and was stopped; narrow it"
-        ) from None
-    finally:
-        with suppress(ProcessLookupError):
-            child.kill()
-        code = await child.wait()
-    return _unpack(output, code, limits)
+class Engine:
+    """Every query has a connection of its own, made before it comes: that takes 20 ms."""
 
+    def __init__(self, offers: Offers) -> None:
+        self._offers = offers
+        self._spare: duckdb.DuckDBPyConnection | None = None
 
-def _unpack(output: bytes, code: int, limits: Limits) -> dict[str, Any]:
-    if code < 0:
-        raise InvalidRequest(
-            f"the query needed more than the {limits.memory_mb} MiB a query may use; narrow it"
-        )
-    if code > 0:
-        raise Unavailable("the query could not be run; the reason is in the server's log")
-    answer: dict[str, Any] = json.loads(output)
-    if "error" in answer:
-        raise _ERRORS[answer["error"]](answer["message"])
-    return answer
+    def prepare(self) -> None:
+        if self._spare is None:
+            self._spare = _connect()
 
-
-def main() -> None:
-    request = json.load(sys.stdin)
-    try:
-        root, limits = Path(request["root"]), Limits(**request["limits"])
-        answer = _answer(root, request["sql"], limits, request["only"])
-    except TristoreError as error:
-        answer = {"error": type(error).__name__, "message": str(error)}
-    sys.stdout.write(json.dumps(answer))
-
-
-def _answer(root: Path, sql: str, limits: Limits, only: list[str] | None) -> dict[str, Any]:
-    import duckdb
-
-    from tristore.timestore import snapshot
-
-    # The wall clock belongs to the caller; this ends a child whose caller was killed.
-    resource.setrlimit(resource.RLIMIT_CPU, (int(limits.seconds * 4) + 1,) * 2)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (limits.address_space_mb * 2**20,) * 2)
-    with duckdb.connect(config=_settings(limits)) as conn:
+    def run(self, query: Query) -> Answered:
         try:
-            offered = {name for name in snapshot.names(root) if only is None or name in only}
-            wanted = guard.referenced_tables(_parse(conn, sql), offered)
-            tables = [snapshot.read(root, name) for name in sorted(wanted)]
-            _offer(conn, tables)
-            return {**_rows(conn, sql, limits), **_origin(tables)}
-        except (duckdb.OutOfMemoryException, MemoryError):
-            raise InvalidRequest(
-                f"the query needs more than {limits.memory_mb} MiB of memory; narrow it"
-            ) from None
-        except duckdb.PermissionException:
-            raise Forbidden("the query reaches outside of the tables") from None
-        except duckdb.IOException:
-            raise Unavailable("a file of the table could not be read; try again") from None
-        except duckdb.Error as error:
-            raise InvalidRequest(_without_paths(str(error), root)) from None
+            return self._run(query)
+        except TableDamaged:
+            # A table may have been made anew, or vacuumed, since it was last looked at.
+            for source in query.sources:
+                self._offers.forget(source)
+            return self._run(query)
+
+    def _run(self, query: Query) -> Answered:
+        conn, self._spare = self._spare or _connect(), None
+        with conn, _explained(query, self._offers.root.uri) as told:
+            conn.execute(f"SET memory_limit = '{int(query.limits.memory_mb)}MB'")
+            sources = _named(conn, query) if query.foreign else query.sources
+            offer = self._offers.make(conn, sources)
+            told(offer)
+            _shut(conn, offer.files)
+            return _answer(conn, query, offer.meta)
 
 
-def _settings(limits: Limits) -> dict[str, Any]:
-    return {
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "memory_limit": f"{limits.memory_mb}MB",
-        "threads": "2",
-        "temp_directory": "",
-    }
+def _connect() -> duckdb.DuckDBPyConnection:
+    conn = duckdb.connect(config=dict(_SETTINGS))
+    conn.execute("SET TimeZone = 'UTC'")
+    conn.execute("SET python_enable_replacements = false")
+    return conn
 
 
-def _parse(conn: "DuckDBPyConnection", sql: str) -> dict[str, Any]:
+def _named(conn: duckdb.DuckDBPyConnection, query: Query) -> list[Source]:
+    """Of the sources those that a user's statement names, if it is one that may run."""
+    offered = {source.name: source for source in query.sources}
+    tables = guard.referenced_tables(_parse(conn, query.sql), set(offered))
+    return [offered[name] for name in sorted(tables)]
+
+
+def _parse(conn: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     statements = conn.extract_statements(sql)
     if len(statements) != 1:
         raise InvalidRequest(f"exactly one statement is expected, not {len(statements)}")
-    found = conn.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
-    tree: dict[str, Any] = json.loads(found[0]) if found else {"error": True}
+    # Fetched whole: a connection with rows left over takes no further statement.
+    ((found,),) = conn.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
+    tree: dict[str, Any] = json.loads(found)
     if statements[0].type.name != "SELECT" or tree["error"]:
-        raise Forbidden(f"only SELECT is allowed, not {statements[0].type.name}")
+        raise SqlForbidden(f"only SELECT is allowed, not {statements[0].type.name}")
     return tree
 
 
-def _offer(conn: "DuckDBPyConnection", tables: "list[Snapshot]") -> None:
-    """Makes a view of each table, then shuts every other way to a file."""
-    conn.execute("SET TimeZone = 'UTC'")
-    conn.execute("SET python_enable_replacements = false")
-    files = [file for table in tables for file in table.files]
-    conn.execute(f"SET allowed_paths = {_list(files)}")
-    for table in tables:
-        conn.execute(f'CREATE VIEW "{table.name}" AS {_select(table)}')
+def _shut(conn: duckdb.DuckDBPyConnection, files: list[str]) -> None:
+    conn.execute(f"SET allowed_paths = {texts(files)}")
     conn.execute("SET enable_external_access = false")
     conn.execute("SET lock_configuration = true")
 
 
-def _select(table: "Snapshot") -> str:
-    if not table.files:
-        columns = (f'NULL::{kind} AS "{name}"' for name, kind in table.columns.items())
-        return f"SELECT {', '.join(columns)} WHERE false"
-    # Left to itself DuckDB would make a DATE of a partition column.
-    kinds = ", ".join(f"'{name}': VARCHAR" for name in table.partitions)
-    hive = f"hive_partitioning = true, hive_types = {{{kinds}}}"
-    return f"SELECT * FROM read_parquet({_list(table.files)}, {hive}, union_by_name = true)"
+def _answer(conn: duckdb.DuckDBPyConnection, query: Query, meta: dict[str, Any]) -> Answered:
+    result = conn.sql(query.sql, params=query.parameters or None)
+    if result is None:
+        raise SqlForbidden("only a statement that gives rows is allowed")
+    columns = list(zip(result.columns, map(str, result.types), strict=True))
+    rows = Rows(columns, result.to_arrow_reader(_BATCH_ROWS))
+    told = {**meta, "truncated": False}
+    return Answered(encode(query.format, rows, query.limits, told), told)
 
 
-def _list(texts: list[str]) -> str:
-    quoted = ("'" + text.replace("'", "''") + "'" for text in texts)
-    return f"[{', '.join(quoted)}]::VARCHAR[]"
+@contextmanager
+def _explained(query: Query, root: str) -> Iterator[Callable[[Offer], None]]:
+    """DuckDB's errors in our words; none tells where on this machine a file lies."""
+    offers: list[Offer] = []
+    try:
+        yield offers.append
+    except MemoryError:
+        raise _too_much(query) from None
+    except (duckdb.Error, OSError) as error:
+        raise _meaning(str(error), query, root, offers) from None
 
 
-def _rows(conn: "DuckDBPyConnection", sql: str, limits: Limits) -> dict[str, Any]:
-    result = conn.execute(sql)
-    columns = [{"name": name, "type": str(kind)} for name, kind, *_ in result.description or ()]
-    rows, truncated = collect(iter(result.fetchone, None), limits.rows, limits.answer_bytes)
-    return {"columns": columns, "rows": rows, "truncated": truncated}
+def _meaning(message: str, query: Query, root: str, offers: list[Offer]) -> TristoreError:
+    """By its first words: while rows are fetched, DuckDB's errors come as plain OSErrors."""
+    kind = message.partition(" Error:")[0]
+    if kind == "Out of Memory":
+        return _too_much(query)
+    if kind == "Permission":
+        return SqlForbidden("the query reaches outside of the tables")
+    for offer in offers:
+        table = offer.table_in(message)
+        if table is None and _UNREADABLE.search(message):
+            table = ", ".join(sorted(set(offer.owners.values()))) or None
+        if table is not None:
+            return damaged(table)
+    if kind in ("IO", message):
+        return Unavailable("a file of the table could not be read; try again")
+    return InvalidRequest(message.replace(root, "").strip())
 
 
-def _origin(tables: "list[Snapshot]") -> dict[str, Any]:
-    """What the answer rests on; of several tables the one that is furthest behind counts."""
-    reached = [table.through or 0 for table in tables]
-    oldest = min((table.committed_ms for table in tables), default=None)
-    return {
-        "tableVersion": {table.name: table.version for table in tables},
-        "throughSequence": min(reached, default=None),
-        "freshnessMs": None if oldest is None else max(0, int(time.time() * 1000) - oldest),
-        "tailTruncated": False,
-    }
-
-
-def _without_paths(message: str, root: Path) -> str:
-    return message.replace(str(root), "").strip()
-
-
-if __name__ == "__main__":
-    main()
+def _too_much(query: Query) -> InvalidRequest:
+    return InvalidRequest(
+        f"the query needs more than {query.limits.memory_mb} MiB of memory; narrow it"
+    )

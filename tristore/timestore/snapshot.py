@@ -1,16 +1,24 @@
-"""One version of a Delta table: its files, how far into the log it reaches, when it was made."""
+"""One version of a Delta table: its files by time, and how far it reaches; kept between queries."""
 
-import json
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.dataset import Dataset, dataset
+from pyarrow.fs import PyFileSystem
 
-from tristore.errors import Unavailable
+from tristore.errors import TableDamaged, Unavailable
+from tristore.timestore import commit_digest
+from tristore.timestore.place import Place
 
-# Delta's names of primitive types, in SQL: what an empty table is shown with.
+# Delta's names of primitive types, in SQL.
 _SQL_TYPES = {
     "string": "VARCHAR",
     "binary": "BLOB",
@@ -24,6 +32,8 @@ _SQL_TYPES = {
     "date": "DATE",
     "timestamp": "TIMESTAMP WITH TIME ZONE",
 }
+# Bounds in the Delta log are cut to milliseconds.
+_ROUNDED = timedelta(milliseconds=1)
 
 
 def through_app(name: str) -> str:
@@ -35,57 +45,144 @@ def through_app(name: str) -> str:
     return f"{name}:through"
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    name: str
-    version: int
-    files: list[str]
-    rows: int
-    columns: dict[str, str]
-    partitions: list[str]
-    through: int | None
-    committed_ms: int
-
-
-def names(root: Path) -> list[str]:
-    """The tables below `root`: folders whose Delta log has begun."""
-    logs = (log for log in root.glob("*/_delta_log") if any(log.glob("*.json")))
-    return sorted(log.parent.name for log in logs)
-
-
-def read(root: Path, name: str) -> Snapshot:
-    try:
-        return _read(root / name, name)
-    except (DeltaError, OSError) as error:
-        raise Unavailable(f"the log of table {name} cannot be read; try again") from error
-
-
-def _read(folder: Path, name: str) -> Snapshot:
-    table = DeltaTable(folder)
-    if table.protocol().min_reader_version > 1:
-        # Deletion vectors and mapped columns are invisible to a reader of plain Parquet.
-        raise Unavailable(f"table {name} uses Delta reader features that queries cannot follow")
-    return Snapshot(
-        name=name,
-        version=table.version(),
-        # delta-rs percent-encodes even plain paths.
-        files=[unquote(uri) for uri in table.file_uris()],
-        rows=table.count(),
-        columns={field.name: _sql_type(field.type.type) for field in table.schema().fields},
-        partitions=list(table.metadata().partition_columns),
-        through=table.transaction_version(through_app(name)),
-        committed_ms=_committed_ms(folder / "_delta_log" / f"{table.version():020}.json"),
-    )
-
-
-def _sql_type(delta_type: str) -> str:
+def sql_type(delta_type: str) -> str:
     # What is not listed is called alike in both: decimal(10,2).
     return _SQL_TYPES.get(delta_type, delta_type)
 
 
-def _committed_ms(commit: Path) -> int:
-    # Read by hand: delta-rs finds no history in a folder with `#` or `?` in its name.
-    actions = (json.loads(line) for line in commit.read_text("utf-8").splitlines())
-    return next(
-        int(action["commitInfo"]["timestamp"]) for action in actions if "commitInfo" in action
+@dataclass(frozen=True, slots=True)
+class File:
+    path: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """`handle` stays at this version for as long as the query runs."""
+
+    name: str
+    place: Place
+    version: int
+    through: int
+    columns: dict[str, str]
+    partitions: list[str]
+    adds: pa.Table = field(repr=False)
+    handle: DeltaTable = field(repr=False)
+
+    def files(
+        self, time_column: str, after: datetime | None = None, before: datetime | None = None
+    ) -> list[File]:
+        """Those that may hold rows with `after <= time < before`."""
+        found = self.adds
+        names = set(found.column_names)
+        if after is not None and (high := f"max.{time_column}") in names:
+            late = pc.greater_equal(found[high], pa.scalar(after - _ROUNDED))
+            found = found.filter(pc.fill_null(late, True))
+        if before is not None and (low := f"min.{time_column}") in names:
+            found = found.filter(pc.fill_null(pc.less(found[low], pa.scalar(before)), True))
+        paths, sizes = found["path"].to_pylist(), found["size_bytes"].to_pylist()
+        return [
+            # Paths in the Delta log are percent-encoded.
+            File(self.place.file(unquote(path)), size)
+            for path, size in zip(paths, sizes, strict=True)
+        ]
+
+
+def remote_files(root: Place, files: list[str]) -> Dataset:
+    """Parquet files that lie where DuckDB cannot read; `files` are named below `root`."""
+    store = PyFileSystem(DeltaStorageHandler(root.uri, options=dict(root.options)))
+    return dataset(files, filesystem=store, format="parquet")
+
+
+@dataclass(slots=True)
+class _Known:
+    """A handle that is brought up to date instead of being loaded anew."""
+
+    snapshot: Snapshot
+    commit: tuple[int, int, int]
+
+
+class Tables:
+    """The tables below a place, as this process has seen them last."""
+
+    def __init__(self, root: Place) -> None:
+        self._root = root
+        self._known: dict[str, _Known] = {}
+
+    def read(self, folder: str, name: str) -> Snapshot | None:
+        """The newest version; None where no table has begun. `name` is what readers call it."""
+        place = self._root.child(folder)
+        try:
+            return self._updated(folder, name, place)
+        except (DeltaError, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise TableDamaged(
+                f"the Delta log of table {name} cannot be read; restore the table from a backup, "
+                "or rebuild it from the log"
+            ) from error
+
+    def forget(self, folder: str) -> None:
+        self._known.pop(folder, None)
+
+    def _updated(self, folder: str, name: str, place: Place) -> Snapshot | None:
+        known, begin = self._known.pop(folder, None), -1
+        if known is not None and _commit(place, known.snapshot.version) == known.commit:
+            handle = known.snapshot.handle
+            try:
+                handle.update_incremental()
+            except DeltaError:
+                handle = place.table()
+            if handle.version() == known.snapshot.version:
+                self._known[folder] = known
+                return known.snapshot
+            begin = known.snapshot.version
+        elif place.exists():
+            handle = place.table()
+        else:
+            return None
+        _refuse_changed(place, begin, handle.version())
+        found = _snapshot(name, folder, place, handle)
+        commit = _commit(place, found.version)
+        if commit is not None:
+            self._known[folder] = _Known(found, commit)
+        return found
+
+
+def _commit(place: Place, version: int) -> tuple[int, int, int] | None:
+    """What tells the commit of a version from one of the same number in a table made anew.
+
+    On S3 there is none, and a table is loaded for every query.
+    """
+    if place.local is None:
+        return None
+    try:
+        found = os.stat(Path(place.local, "_delta_log", f"{version:020}.json"))
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _refuse_changed(place: Place, after: int, through: int) -> None:
+    """Reads the commits of `(after, through]` that no checkpoint stands for."""
+    if place.local is None:
+        return
+    log = place.local / "_delta_log"
+    newest = max((int(file.name[:20]) for file in log.glob("*.checkpoint*.parquet")), default=-1)
+    for version in range(max(after, newest) + 1, through + 1):
+        if not commit_digest.agrees(log / f"{version:020}.json"):
+            raise ValueError(f"commit {version} is not as it was written")
+
+
+def _snapshot(name: str, folder: str, place: Place, handle: DeltaTable) -> Snapshot:
+    if handle.protocol().min_reader_version > 1:
+        # Deletion vectors and mapped columns are invisible to a reader of plain Parquet.
+        raise Unavailable(f"table {name} uses Delta reader features that queries cannot follow")
+    return Snapshot(
+        name=name,
+        place=place,
+        version=handle.version(),
+        through=handle.transaction_version(through_app(folder)) or 0,
+        columns={field.name: sql_type(str(field.type.type)) for field in handle.schema().fields},
+        partitions=list(handle.metadata().partition_columns),
+        adds=pa.table(handle.get_add_actions(flatten=True)),
+        handle=handle,
     )

@@ -61,7 +61,8 @@ CREATE INDEX ingest_batches_open ON timestore.ingest_batches (dataset, id) WHERE
 CREATE TABLE timestore.partitions (
     dataset       text COLLATE "C" NOT NULL REFERENCES timestore.datasets,
     partition     text COLLATE "C" NOT NULL,
-    state         text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'closed')),
+    -- `removed` by retention; the row stays, so that late rows do not begin at revision 0 again.
+    state         text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'closed', 'removed')),
     -- How often it was closed; late rows reopen it.
     revision      integer NOT NULL DEFAULT 0,
     from_time     timestamptz NOT NULL,
@@ -89,6 +90,9 @@ CREATE TABLE timestore.exports (
     bytes           bigint,
     files           integer,
     error           text,
+    -- A driver that dies over an export takes it up again, but not for ever.
+    attempts        integer NOT NULL DEFAULT 0,
+    table_version   bigint,
     principal       text,
     token_id        uuid,
     idempotency_key text,
@@ -100,6 +104,36 @@ CREATE TABLE timestore.exports (
 CREATE INDEX exports_open ON timestore.exports (id) WHERE state IN ('queued', 'running');
 CREATE UNIQUE INDEX exports_key ON timestore.exports (token_id, idempotency_key)
     WHERE idempotency_key IS NOT NULL AND state <> 'failed';
+
+CREATE UNIQUE INDEX exports_target ON timestore.exports (target) WHERE state <> 'failed';
+
+-- Which stretches of the log are in the table of a log dataset, told after each commit.
+CREATE TABLE timestore.fed (
+    dataset  text COLLATE "C" NOT NULL REFERENCES timestore.datasets,
+    epoch    uuid NOT NULL,
+    after    bigint NOT NULL,
+    through  bigint NOT NULL,
+    begun_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (dataset, epoch, through)
+);
+
+-- What operators ask of the pipeline's driver: it looks here between its own rounds.
+CREATE TABLE timestore.pipeline_requests (
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    action      text NOT NULL CHECK (action IN ('close', 'compact', 'vacuum', 'backfill')),
+    arguments   jsonb NOT NULL DEFAULT '{}',
+    state       text NOT NULL DEFAULT 'queued'
+        CHECK (state IN ('queued', 'running', 'completed', 'failed')),
+    attempts    integer NOT NULL DEFAULT 0,
+    progress    jsonb NOT NULL DEFAULT '{}',
+    result      jsonb,
+    error       text,
+    created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    started_at  timestamptz,
+    finished_at timestamptz
+);
+CREATE INDEX pipeline_requests_open ON timestore.pipeline_requests (id)
+    WHERE state IN ('queued', 'running');
 
 -- The one mapping from filestore events to rows; Spark's executors and the tail of a query both
 -- read it. An import is a row a node, keyed (event_id, ordinal); a move between mounts is two: what

@@ -1,0 +1,104 @@
+"""What a table lacks comes back once, and a table made anew holds the rows it held."""
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.pipeline import log_rows
+from tests.pipeline.filestore_story import story
+from tristore import failpoints
+from tristore.errors import InvalidRequest
+from tristore.pipeline import jobs, rewriting
+from tristore.pipeline.backfill import backfill
+from tristore.pipeline.catalogue import find, table_of
+from tristore.pipeline.closing import close_due
+from tristore.pipeline.contents import contents
+from tristore.pipeline.growth import SUMS
+from tristore.pipeline.history import Range
+from tristore.pipeline.periods import Period
+from tristore.pipeline.rebuild import rebuild
+from tristore.pipeline.retention import retain
+from tristore.pipeline.rewriting import Change
+from tristore.pipeline.session import PipelineConfig
+from tristore.pipeline.tools import Tools
+from tristore.timestore.retention import Retention
+
+LOGGED = ("events", "filestore_activity", "filestore_growth")
+FORGET = "DELETE FROM bus.workflow_events WHERE ingress_sequence < 6"
+
+
+def rows(tools: Tools, slug: str) -> list[Any]:
+    """In an order of their own; of growth the sums, which may lie in any number of rows."""
+    handle = table_of(tools.config, find(tools.config, slug)).place.table()
+    found = pa.table(handle.to_pyarrow_table()).to_pylist()
+    if slug == "filestore_growth":
+        return sorted(_summed(found).items())
+    return sorted(found, key=lambda row: tuple(str(value) for value in row.values()))
+
+
+def _summed(found: list[dict[str, Any]]) -> dict[tuple[str, str, str], list[int]]:
+    sums: dict[tuple[str, str, str], list[int]] = {}
+    for row in found:
+        total = sums.setdefault((str(row["hour"]), row["mount"], row["prefix"]), [0] * len(SUMS))
+        for place, name in enumerate(SUMS):
+            total[place] += row[name]
+    return sums
+
+
+def lose(tools: Tools, slug: str) -> None:
+    """A table from which some of the files went."""
+    dataset = find(tools.config, slug)
+    table = table_of(tools.config, dataset)
+    found = contents(table.place.table(), table.partition)
+    files = [file for listed in found.values() for file in listed]
+    change = Change("a test", removed=files[:1], same_rows=False)
+    assert rewriting.commit(table, tools.locks, change)
+
+
+@pytest.mark.timeout(600)
+def test_backfill_and_rebuild_give_back_exactly_what_was_there(
+    spark: SparkSession, config: PipelineConfig
+) -> None:
+    tools = Tools(spark, config)
+    story(config.database_url)
+    log_rows.append(config.database_url, 20)
+    story(config.database_url)
+    jobs.run_available(config, spark)
+    before = {slug: rows(tools, slug) for slug in LOGGED}
+    assert [len(before[slug]) for slug in LOGGED] == [28, 12, 4]
+
+    close_due(tools, find(config, "filestore_growth"), Period.of("2026-12").start)
+    lose(tools, "events")
+    for point in ("after_write", "after_delta_commit"):
+        failpoints.arm(f"backfill.{point}:raise:1")
+        with pytest.raises(RuntimeError):
+            backfill(tools, find(config, "events"), Range(through=99))
+    failpoints.arm("")
+    assert backfill(tools, find(config, "events"), Range(after=3, through=99)) == 0
+    for slug in ("filestore_activity", "filestore_growth"):
+        lose(tools, slug)
+        assert rows(tools, slug) != before[slug]
+        backfill(tools, find(config, slug), Range(start=Period.of("2026-03").start))
+    assert {slug: rows(tools, slug) for slug in LOGGED} == before
+
+    log_rows.execute(config.database_url, FORGET)
+    log_rows.execute(config.database_url, "UPDATE bus.ingress_head SET earliest = 6")
+    for slug in LOGGED:
+        rebuild(tools, find(config, slug))
+    assert {slug: rows(tools, slug) for slug in LOGGED} == before
+    assert jobs.status(config)["throughSequence"] == 28
+
+
+def test_growth_is_kept_whatever_its_retention_says(config: PipelineConfig) -> None:
+    growth = replace(find(config, "filestore_growth"), retention=Retention("1m"))
+    tools = Tools(None, config)  # type: ignore[arg-type]
+    assert retain(tools, growth, Period.of("2030-01").start) == []
+
+
+def test_rows_of_users_are_not_the_logs_to_bring(config: PipelineConfig) -> None:
+    own = replace(find(config, "events"), kind="ingest")
+    with pytest.raises(InvalidRequest, match="not fed by the log"):
+        backfill(Tools(None, config), own, Range())  # type: ignore[arg-type]

@@ -1,0 +1,92 @@
+"""Tables on S3: written by tasks, committed by condition, each event once over a killed driver."""
+
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.pipeline import driver, log_rows
+from tests.pipeline.filestore_story import story
+from tests.support.s3 import S3Server, moto, rclone
+from tristore.config import Settings, TimestoreSettings
+from tristore.errors import StartRefused
+from tristore.pipeline import jobs, reach
+from tristore.pipeline.session import PipelineConfig
+from tristore.timestore.place import Place, tables_place
+
+# A driver is a process with a JVM of its own: on a busy machine it takes its time to start.
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    with moto() as server:
+        yield server
+
+
+@pytest.fixture
+def tables(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Place:
+    return place(server, monkeypatch)
+
+
+def place(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """As settings and the environment make it."""
+    for name, value in server.environment("TABLES").items():
+        monkeypatch.setenv(name, value)
+    given = TimestoreSettings(
+        root=f"s3://{server.bucket}/own/{uuid4().hex}",
+        s3_endpoint=server.url,
+        s3_credentials="env:TABLES",
+    )
+    return tables_place(Settings(timestore=given))
+
+
+def test_a_driver_killed_between_two_commits_leaves_each_event_once(
+    spark: SparkSession, config: PipelineConfig, tables: Place
+) -> None:
+    config = replace(config, tables_root=tables.uri, tables_options=tables.options)
+    log_rows.append(config.database_url, 300)
+    story(config.database_url)
+    with driver.running(config, "pipeline.after_delta_commit:exit9:1") as process:
+        assert process.wait(240) == -signal.SIGKILL
+    assert jobs.status(config)["rows"] == 304
+    assert tables.child("filestore_activity").table().count() == 0
+
+    log_rows.append(config.database_url, 200)
+    jobs.run_available(config, spark)
+    assert rows(tables, "events", "id") == [f"event-{n}" for n in range(1, 301)] + [
+        *(f"e{n}" for n in range(301, 305)),
+        *(f"event-{n}" for n in range(305, 505)),
+    ]
+    assert rows(tables, "filestore_activity", "ordinal") == [0, 0, 1, 0, 1, 0]
+    growth = tables.child("filestore_growth").table().to_pyarrow_table().to_pylist()
+    found = {(row["mount"], row["prefix"], row["month"]): row["net_bytes"] for row in growth}
+    months = {"2026-03"}
+    assert {month for _, _, month in found} == months
+    assert {key[:2]: net for key, net in found.items() if not key[1]} == {
+        ("m", ""): 5,
+        ("n", ""): 10,
+    }
+
+
+def rows(tables: Place, name: str, column: str) -> list[object]:
+    order = {"events": "ingress_sequence", "filestore_activity": "sequence"}[name]
+    found = tables.child(name).table().to_pyarrow_table()
+    return found.sort_by([(order, "ascending"), (column, "ascending")])[column].to_pylist()
+
+
+def test_a_store_that_ignores_conditions_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rclone(tmp_path / "served") as server, pytest.raises(StartRefused, match="If-None-Match"):
+        reach.refuse_store_without_conditions(place(server, monkeypatch))
+
+
+def test_keys_that_are_not_there_are_named(server: S3Server) -> None:
+    given = TimestoreSettings(root="s3://bucket/tables", s3_credentials="env:ABSENT_KEYS")
+    with pytest.raises(StartRefused, match="ABSENT_KEYS_ACCESS_KEY_ID"):
+        tables_place(Settings(timestore=given))

@@ -1,0 +1,68 @@
+"""`tristore pipeline export`: a dataset as files, by the driver or here, without the API."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from tristore.cli.client import AsJson, DataDir
+from tristore.cli.fs_progress import counts_bar
+from tristore.cli.pipeline_config import config_of, database_of, settings_of
+from tristore.cli.pipeline_upkeep import Here, moment
+from tristore.errors import Terminal
+
+_POLL_SECONDS = 0.2
+
+
+def export(
+    dataset: Annotated[str, typer.Argument(help="The dataset.")],
+    format: Annotated[str, typer.Option(help="parquet, csv or delta.")] = "parquet",
+    target: Annotated[str | None, typer.Option(help="Name below the exports' folder.")] = None,
+    since: Annotated[str | None, typer.Option("--from", help="Rows at or after this time.")] = None,
+    until: Annotated[str | None, typer.Option("--to", help="Rows before this time.")] = None,
+    here: Here = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a dataset out as files."""
+    from tristore.pipeline import exports
+
+    settings = settings_of(data_dir)
+    url = database_of(settings)
+    bounds = (moment(since, "--from"), moment(until, "--to"))
+    number = exports.queue(url, dataset, format, target, bounds)
+    with counts_bar(f"export {number}", quiet=as_json) as look:
+        if here:
+            _run_here(config_of(settings), number)
+        found = _follow(url, number, look)
+    if found["state"] == "failed":
+        raise Terminal(str(found["error"]))
+    if as_json:
+        print(json.dumps(found))
+    else:
+        counts = f"{found['rows']} rows, {found['files']} files, {found['bytes']} bytes"
+        print(f"{found['target']}: {counts}")
+
+
+def _run_here(config: Any, number: int) -> None:
+    from tristore.pipeline import exporting, exports
+    from tristore.pipeline.session import make_session
+    from tristore.pipeline.tools import Tools
+
+    spark = make_session(config)
+    try:
+        while (claimed := exports.claim(config.database_url, number)) is not None:
+            exporting.run(Tools(spark, config), claimed)
+    finally:
+        spark.stop()
+
+
+def _follow(url: str, number: int, look: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    from tristore.pipeline import exports
+
+    while (found := exports.state(url, number))["state"] in ("queued", "running"):
+        look(found)
+        time.sleep(_POLL_SECONDS)
+    return found

@@ -1,0 +1,94 @@
+"""Rows written out as Parquet or CSV, counted on the way: into a folder or onto S3."""
+
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType
+
+from tristore.pipeline import s3_files
+from tristore.timestore.place import Place
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TIMES = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    rows: int
+    bytes: int
+    files: int
+
+    def __add__(self, other: "Written") -> "Written":
+        return Written(self.rows + other.rows, self.bytes + other.bytes, self.files + other.files)
+
+
+NOTHING = Written(0, 0, 0)
+
+
+def write(rows: DataFrame, place: Place, name: str, format: str) -> Written:
+    """Into a folder of that name below the place, which must not be there yet."""
+    if format == "csv":
+        rows = _plain(rows)
+    if place.local is None:
+        return _write_objects(rows, place, name, format)
+    folder = place.local / name
+    counted = Observation()
+    writer = rows.observe(counted, F.count(F.lit(1)).alias("rows")).write
+    if format == "csv":
+        # A quote is doubled, as RFC 4180 has it; Spark's own way is a backslash.
+        writer.options(header=True, escape='"', timestampFormat=_TIMES).csv(str(folder))
+    else:
+        writer.parquet(str(folder))
+    found = [file for file in folder.iterdir() if file.suffix == f".{format}"]
+    return Written(counted.get["rows"], sum(file.stat().st_size for file in found), len(found))
+
+
+def _plain(rows: DataFrame) -> DataFrame:
+    """CSV has no bytes: they become base64."""
+    binary = [field.name for field in rows.schema if isinstance(field.dataType, BinaryType)]
+    return rows.withColumns({name: F.base64(name) for name in binary})
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Writes one object; travels to executors."""
+
+    uri: str
+    options: Mapping[str, str] = field(repr=False)
+    folder: str
+    format: str
+
+    def __call__(self, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        import obstore
+        import pyarrow as pa
+        import pyarrow.csv
+        import pyarrow.parquet as pq
+
+        kinds: dict[str, Any] = {"parquet": pq.ParquetWriter, "csv": pa.csv.CSVWriter}
+        with tempfile.TemporaryFile() as spool:
+            writer, rows = None, 0
+            for batch in batches:
+                writer = writer or kinds[self.format](spool, batch.schema)
+                writer.write_batch(batch)
+                rows += batch.num_rows
+            if writer is None:
+                return
+            writer.close()
+            size = spool.seek(0, 2)
+            spool.seek(0)
+            path = f"{self.folder}/{uuid.uuid4().hex}.{self.format}"
+            obstore.put(s3_files.store(self.uri, self.options), path, spool)
+        yield pa.record_batch({"rows": pa.array([rows]), "bytes": pa.array([size])})
+
+
+def _write_objects(rows: DataFrame, place: Place, name: str, format: str) -> Written:
+    task = Task(place.uri, place.options, name, format)
+    answers = rows.mapInArrow(task, "rows bigint, bytes bigint").collect()
+    return Written(sum(a.rows for a in answers), sum(a.bytes for a in answers), len(answers))
