@@ -23,6 +23,13 @@ SCRIPTS = [
     "children",
     "metastore_writes",
     "metastore_search",
+    "pipeline_throughput",
+    "pipeline_freshness",
+    "compaction",
+    "ingest",
+    "platform_memory",
+    "queries",
+    "growth",
 ]
 REPORT = Path(__file__).with_name("report.md")
 HEAD = """# Figures

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from demo import counts, files, growth, publishers, records
+from demo import counts, files, growth, partitions, publishers, records
 from demo.client import Client
 from demo.platform import Platform, running, wait_until
 from demo.stream import LiveReader
@@ -35,16 +35,19 @@ def story(platform: Platform) -> None:
     publish(platform, status)
     wait_until(lambda: counts.postgres(status) == (GOOD, BAD), "the log")
     show_dead_letters(status)
+    partitions.ingest(client)
     console.rule("the filestore")
     lake = platform.folder.parent / "lake"
     lake.mkdir()
     files.play(client, lake)
     console.rule("the metastore")
     records.play(client)
+    console.rule("the timestore")
+    partitions.show(client)
     console.rule("what everybody knows")
     wait_until(lambda: settled(platform, status, client, reader), "every reader of the log")
     reader.stop()
-    growth.play(client, status)
+    growth.play(client)
     show_stream(reader)
     show_counts(platform, status, reader)
 

@@ -1,41 +1,38 @@
-"""The timestore's part: how storage grew, from the table that Spark made of the file events."""
+"""The timestore's part: how storage grew and which folders changed, from the file events."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
-from demo import counts
 from demo.client import Client
 from demo.files import node
-from demo.platform import wait_until
+from tristore.cli import ts_chart
 
-GROWTH = """
-SELECT strftime(second, '%H:%M:%S'), sum(sum(delta)) OVER (ORDER BY second)::BIGINT,
-    sum(delta)::BIGINT
-FROM (
-    SELECT date_trunc('second', occurred_at) AS second, size_delta AS delta
-    FROM filestore_activity WHERE mount = 'lake' AND size_delta IS NOT NULL
-)
-GROUP BY second ORDER BY second
-"""
-TOTAL = "SELECT coalesce(sum(net_bytes), 0)::BIGINT FROM filestore_growth WHERE prefix = ''"
-WIDTH = 30
+STORAGE = "/timestore/v1/storage"
+# Longer than the story takes, and few enough points for a screen.
+LAST, BUCKET = timedelta(minutes=3), "2s"
 console = Console()
 
 
-def play(client: Client, status: dict[str, Any]) -> None:
+def play(client: Client) -> None:
     lies = node(client, "")["rollup"]["sizeBytes"]
-    wait_until(lambda: counts.duckdb(status, TOTAL) == [[lies]], "the growth table")
-    points = counts.duckdb(status, GROWTH)
-    table = Table("second", "change", "bytes on the mount", "", title="storage growth")
-    for second, total, change in _shown(points):
-        bar = "█" * max(1, round(WIDTH * total / max(point[1] for point in points)))
-        table.add_row(second, f"{change:+,}", f"{total:,}", bar)
-    console.print(table)
-    console.print(f"growth table and rollup agree: {lies:,} bytes")
+    points = _story(_asked(client, "growth", bucket=BUCKET)["points"])
+    console.print("storage growth of `lake`, two seconds a column or more")
+    ts_chart.growth(console, points)
+    console.print("folders of `lake` by changes")
+    ts_chart.churn(console, _asked(client, "churn", limit=5)["items"], "changes")
+    if points[-1]["totalBytes"] != lies:
+        raise SystemExit("growth and the filestore's own sum differ: this is a bug")
+    console.print(f"growth and the filestore's own sum agree: {lies:,} bytes")
 
 
-def _shown(points: list[list[Any]], most: int = 8) -> list[list[Any]]:
-    """The first and the last ones; a slow machine has more seconds than a screen has lines."""
-    return points if len(points) <= most else [*points[: most // 2], *points[-most // 2 :]]
+def _asked(client: Client, what: str, **params: Any) -> dict[str, Any]:
+    since = (datetime.now(UTC) - LAST).isoformat()
+    return dict(client.get(f"{STORAGE}/{what}", mount="lake", **{"from": since}, **params))
+
+
+def _story(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """From the first change on."""
+    changed = [n for n, p in enumerate(points) if p["bytesIn"] or p["bytesOut"]]
+    return points[max(changed[0] - 1, 0) :] if changed else points

@@ -41,6 +41,7 @@ def running() -> Iterator[Platform]:
         command = [*TRISTORE, "up", "--data-dir", str(platform.folder), "--port", str(_free_port())]
         # A short lock, so that the killed worker's jobs are taken over while one watches.
         environment = {**os.environ, "TRISTORE_EVENTS__LOCK_SECONDS": "3"}
+        environment["TRISTORE_TIMESTORE__LIFECYCLE_SECONDS"] = "1"
         with open(Path(folder) / "up.log", "wb") as log:
             up = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
             try:
