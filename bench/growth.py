@@ -1,7 +1,7 @@
 """Growth over thirty days by hour, and one day of raw activity, beside bare DuckDB over one file.
 
 The tables are made as the pipeline and its compaction leave them: activity in a file a day sorted
-by time, growth merged in a file a month. History behind is taken small and large.
+by time, growth merged in a file a month sorted by folder. History behind is taken small and large.
 """
 
 import time
@@ -145,8 +145,9 @@ def _make(conn: duckdb.DuckDBPyConnection, tables: Path, folder: Path, per_day: 
         conn.execute(f"{made} {_sql.growth}")
         if f"{day:%Y-%m-%d}" == BUSY:
             conn.execute(f"COPY day_rows TO '{folder / 'busy.parquet'}'")
-    _append(conn.sql("FROM sums ORDER BY hour"), tables / GROWTH, "month", GROWTH)
-    conn.execute(f"COPY (FROM sums ORDER BY hour) TO '{folder / 'sums.parquet'}'")
+    merged = "FROM sums ORDER BY depth, mount, prefix, hour"
+    _append(conn.sql(merged), tables / GROWTH, "month", GROWTH)
+    conn.execute(f"COPY ({merged}) TO '{folder / 'sums.parquet'}'")
     conn.execute("DROP TABLE day_rows")
     conn.execute("DROP TABLE sums")
     for view, file in ((ACTIVITY, "busy"), (GROWTH, "sums")):

@@ -13,12 +13,13 @@ from pyspark.sql import SparkSession
 from tests.pipeline import log_rows
 from tests.pipeline.filestore_story import story
 from tristore.errors import TableDamaged
-from tristore.pipeline import jobs
+from tristore.pipeline import catalogue, jobs
 from tristore.pipeline.session import PipelineConfig
 from tristore.timestore.logrows import LogRows
 from tristore.timestore.offer import Offers
 from tristore.timestore.query import Engine
-from tristore.timestore.requests import Query, Source
+from tristore.timestore.query_api import source
+from tristore.timestore.requests import Query
 from tristore.timestore.tail import LogTail
 
 # Spark takes its time on a busy machine.
@@ -50,7 +51,7 @@ class Reader:
 
     def rows(self, table: str, sql: str) -> Any:
         engine = Engine(Offers(self._config.tables, LogTail(self._log), 2))
-        asked = Query([Source(table, table, "log", "occurred_at")], sql)
+        asked = Query([source(catalogue.find(self._config, table))], sql)
         return orjson.loads(engine.run(asked).body)["rows"]
 
     def events(self) -> Any:

@@ -75,5 +75,6 @@ def _run(argv: list[str], env: dict[str, str], streams: Streams) -> None:
     for path, number in ((streams.stdout, 1), (streams.stderr, 2)):
         if path:
             os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), number)
+    sys.path[1:1] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = argv
     runpy.run_module(argv[0], run_name="__main__", alter_sys=True)

@@ -1,4 +1,4 @@
-"""Many small files of a partition become few, sorted by time; rows of growth are merged."""
+"""Many small files of a partition become few and sorted; rows of growth are merged."""
 
 import logging
 import math
@@ -73,7 +73,13 @@ def in_order(rows: DataFrame, dataset: Dataset, files: int) -> DataFrame:
     if files > 1:
         spread = rows.repartitionByRange(files, dataset.time_column)
     # The partition column first: a writer that finds another order sorts again, by it alone.
-    return spread.sortWithinPartitions(dataset.partition_column, dataset.time_column)
+    return spread.sortWithinPartitions(dataset.partition_column, *_order(dataset))
+
+
+def _order(dataset: Dataset) -> list[str]:
+    """Growth is asked for one folder at a time, everything else for a span of time."""
+    folder = ["depth", "mount", "prefix"] if dataset.slug == GROWTH else []
+    return [*folder, dataset.time_column]
 
 
 def _refuse_other_rows(

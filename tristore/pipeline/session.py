@@ -16,6 +16,8 @@ from tristore.pipeline.spark_home import spark_home
 from tristore.pipeline.upkeep import Upkeep
 from tristore.timestore.place import Place
 
+ROW_GROUP = 120_000
+
 
 @dataclass(frozen=True, slots=True)
 class PipelineConfig:
@@ -99,6 +101,8 @@ def _settings(config: PipelineConfig) -> dict[str, str]:
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.sql.streaming.stopTimeout": "3s",
+        # DuckDB reads row groups side by side; Spark's own measure, 128 MB, would make one of all.
+        "spark.hadoop.parquet.block.row.count.limit": str(ROW_GROUP),
         # The sink takes what lies in a batch's folder: only version 1 of the committer leaves
         # nothing there of a task that failed.
         "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
