@@ -23,6 +23,16 @@ CREATE TABLE timestore.datasets (
     updated_by       text NOT NULL
 );
 
+-- One row: the folder of the tables carries this name in a file. One without it is where a disk
+-- should be mounted, one with another name belongs to another database: neither is written to.
+CREATE TABLE timestore.tables_root (
+    one     boolean PRIMARY KEY DEFAULT true CHECK (one),
+    name    uuid NOT NULL DEFAULT gen_random_uuid(),
+    -- Whether the file was ever written; until then any folder may become the tables'.
+    founded boolean NOT NULL DEFAULT false
+);
+INSERT INTO timestore.tables_root DEFAULT VALUES;
+
 -- One row: staged batches are numbered under its lock, so a visible number has no invisible
 -- smaller one and the pipeline can read them by position.
 CREATE TABLE timestore.ingest_head (

@@ -7,13 +7,16 @@
 -- overlap, so no two steps write the same node; sums above them they may share.
 --
 -- A function for the reason filestore.begin_entry is one: its plans use the indexes from the first
--- row on.
+-- row on. `ids` names the entries once more, because a plan made while the journal was empty would
+-- walk through all of it to find them.
 CREATE FUNCTION filestore.apply_steps(steps json)
 RETURNS SETOF bigint
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
+DECLARE
+    ids bigint[] := ARRAY(SELECT (s ->> 'journal_id')::bigint FROM json_array_elements(steps) AS s);
 BEGIN
     RETURN QUERY WITH given AS MATERIALIZED (
         SELECT * FROM json_to_recordset(steps) AS s (
@@ -37,7 +40,7 @@ BEGIN
             END,
             completed_at = CASE WHEN g.state <> 'applying' THEN clock_timestamp() END
         FROM given g
-        WHERE j.id = g.journal_id AND j.state = 'applying'
+        WHERE j.id = ANY (ids) AND j.id = g.journal_id AND j.state = 'applying'
             AND j.owner IS NOT DISTINCT FROM g.owner
         RETURNING j.id, j.principal, j.state, g.nodes, g.rollups, g.events
     ), written AS (
@@ -93,7 +96,7 @@ BEGIN
         ORDER BY entry.id, e.n
     ), released AS (
         DELETE FROM filestore.claims c USING entry
-        WHERE c.journal_id = entry.id AND entry.state <> 'applying'
+        WHERE c.journal_id = ANY (ids) AND c.journal_id = entry.id AND entry.state <> 'applying'
     )
     SELECT id FROM entry;
 END
