@@ -56,6 +56,8 @@ def test_a_datasets_life(run: Run, tmp_path: Path) -> None:
     told = run("ingest", slug, str(file))
     assert told.exit_code == 0 and told.stdout.startswith("2 rows staged as ingest ")
     line = b'{"at": "2026-11-15T12:00:00Z", "station": "c"}\n'
+    told = run("ingest", slug, "-", "--format", "ndjson", stdin=line)
+    assert told.stdout.startswith("1 row staged as ingest ")
     argv = ("ingest", slug, "-", "--format", "ndjson", "--key", "k", "--json")
     first, again = (answer(run(*argv, stdin=line)) for _ in range(2))
     assert first == again and first["rows"] == 1

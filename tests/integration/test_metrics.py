@@ -47,6 +47,12 @@ async def test_the_page_shows_what_happened(api: Api) -> None:
                 "INSERT INTO bus.cursors (consumer, sequence, epoch)"
                 " VALUES ('c', 2, gen_random_uuid())"
             )
+            conn.execute(
+                "INSERT INTO timestore.ingest_batches"
+                " (id, dataset, file, format, rows, bytes, schema_version, state)"
+                " SELECT n, 'events', 'f', 'json', 1, 1, 1,"
+                " CASE n WHEN 1 THEN 'committed' ELSE 'staged' END FROM generate_series(1, 3) n"
+            )
         async with connect(f"{api.ws}/ws", additional_headers=headers):
             expected = {
                 'tristore_events_stored_total{source="odd \\"source\\""}': 7,
@@ -59,6 +65,7 @@ async def test_the_page_shows_what_happened(api: Api) -> None:
                 'tristore_outbox_events{state="pending"}': 0,
                 'tristore_outbox_events{state="enqueued"}': 0,
                 "tristore_queue_jobs": 0,
+                'tristore_ingest_waiting_batches{dataset="events"}': 2,
                 "tristore_outbox_oldest_seconds": 0,
                 'tristore_up{part="postgres"}': 1,
                 'tristore_up{part="redis"}': 1,

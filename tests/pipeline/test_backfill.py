@@ -91,6 +91,15 @@ def test_backfill_and_rebuild_give_back_exactly_what_was_there(
     assert {slug: rows(tools, slug) for slug in LOGGED} == before
     assert jobs.status(config)["throughSequence"] == 28
 
+    lose(tools, "events")
+    for slug in ("filestore_activity", "filestore_growth"):
+        with pytest.raises(InvalidRequest, match=f"{slug} stays as it is: .* events 1 to 5"):
+            rebuild(tools, find(config, slug))
+        assert rows(tools, slug) == before[slug]
+    with pytest.raises(InvalidRequest, match="`events` has only 0 of them"):
+        backfill(tools, find(config, "filestore_growth"), Range())
+    assert rows(tools, "filestore_growth") == before["filestore_growth"]
+
 
 def test_growth_is_kept_whatever_its_retention_says(config: PipelineConfig) -> None:
     growth = replace(find(config, "filestore_growth"), retention=Retention("1m"))

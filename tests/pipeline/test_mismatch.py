@@ -8,9 +8,18 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from tests.pipeline import log_rows
-from tristore.errors import CheckpointMismatch
+from tristore.errors import CheckpointMismatch, Unavailable
 from tristore.pipeline import jobs, source
+from tristore.pipeline.actions import act
+from tristore.pipeline.checkpoint import Checkpoint
+from tristore.pipeline.lifecycle import Lifecycle
+from tristore.pipeline.locks import TableLocks
+from tristore.pipeline.log import Position
 from tristore.pipeline.session import PipelineConfig
+from tristore.pipeline.sink import Sink
+from tristore.pipeline.staged import STAGED, staged_writer
+from tristore.pipeline.staged_sink import StagedSink
+from tristore.pipeline.tools import Tools
 
 
 @pytest.fixture
@@ -54,8 +63,32 @@ def test_an_old_copy_of_the_checkpoint(
 
 
 def test_a_lost_table(spark: SparkSession, filled: PipelineConfig) -> None:
-    shutil.rmtree(filled.tables_root)
+    shutil.rmtree(Path(filled.tables_root, "events"))
     _refused(filled, spark, "table events ends at sequence 0, but the checkpoint at 100")
+
+
+def test_a_disk_that_is_not_mounted(spark: SparkSession, filled: PipelineConfig) -> None:
+    """Nothing is written in its place, neither by a start nor by what runs already."""
+    root = Path(filled.tables_root)
+    checkpoint = Checkpoint.open(filled.checkpoint / STAGED, STAGED, Position("", 0))
+    log_rows.append(filled.database_url, 10)
+    root.rename(root.with_name("elsewhere"))
+    root.mkdir()
+    for attempt in (
+        lambda: jobs.run_available(filled, spark),
+        lambda: staged_writer(spark, filled),
+        lambda: Sink([], checkpoint, filled)(spark.range(0), 0),
+        lambda: StagedSink(checkpoint, filled, TableLocks())(spark.range(0), 0),
+        lambda: Lifecycle(spark, filled).step(),
+        lambda: act(Tools(spark, filled), "vacuum", {}, lambda done, total: None),
+    ):
+        with pytest.raises(Unavailable, match="is its disk mounted"):
+            attempt()
+    assert list(root.iterdir()) == []
+    root.rmdir()
+    root.with_name("elsewhere").rename(root)
+    jobs.run_available(filled, spark)
+    assert jobs.status(filled)["rows"] == 110
 
 
 def test_events_removed_behind_the_pipeline(spark: SparkSession, filled: PipelineConfig) -> None:

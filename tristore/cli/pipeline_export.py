@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tristore.cli.client import AsJson, DataDir
+from tristore.cli.counting import counted
 from tristore.cli.fs_progress import counts_bar
 from tristore.cli.pipeline_config import config_of, database_of, settings_of
 from tristore.cli.pipeline_upkeep import Here, moment
@@ -42,7 +43,7 @@ def export(
     if as_json:
         print(json.dumps(found))
     else:
-        counts = f"{found['rows']} rows, {found['files']} files, {found['bytes']} bytes"
+        counts = ", ".join(counted(found[f"{noun}s"], noun) for noun in ("row", "file", "byte"))
         print(f"{found['target']}: {counts}")
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from tristore.cli.client import AsJson, Client, DataDir, Token, Url, folding, read_answer
+from tristore.cli.counting import counted
 from tristore.cli.fs_progress import bytes_bar
 from tristore.timestore.formats import EXTENSIONS
 
@@ -155,7 +156,8 @@ def ingest(
     if as_json:
         print(json.dumps(found))
     else:
-        print(f"{found['rows']} rows {found['status']} as ingest {found['ingestId']}")
+        rows = counted(found["rows"], "row")
+        print(f"{rows} {found['status']} as ingest {found['ingestId']}")
 
 
 def _column(text: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tristore.cli.client import AsJson, Client, DataDir, Token, Url
+from tristore.cli.counting import counted
 from tristore.cli.fs_progress import counts_bar
 from tristore.errors import Terminal
 
@@ -49,5 +50,5 @@ def _follow(client: Client, found: dict[str, Any], quiet: bool) -> dict[str, Any
 def _line(found: dict[str, Any]) -> str:
     if found["state"] != "completed":
         return f"export {found['id']} is {found['state']}: {found['target']}"
-    counts = f"{found['rows']} rows, {found['files']} files, {found['bytes']} bytes"
+    counts = ", ".join(counted(found[f"{noun}s"], noun) for noun in ("row", "file", "byte"))
     return f"exports/{found['target']}: {counts}"

@@ -8,6 +8,7 @@ from tristore.filestore import drifts
 from tristore.filestore.drifts import Waiting
 from tristore.http.readiness import OK, Readiness
 from tristore.metrics import Counter, Family, Gauge, Histogram, render
+from tristore.timestore import ingest
 from tristore.wiring import Platform
 
 # Several scrapers, or an impatient one, cost one look.
@@ -77,6 +78,11 @@ class Meters:
         self.scanned = Gauge(
             "tristore_filestore_scanned_files", "What they have looked at so far.", ("kind",)
         )
+        self.staged = Gauge(
+            "tristore_ingest_waiting_batches",
+            "Staged batches that are not in their table yet.",
+            ("dataset",),
+        )
 
     def families(self) -> list[Family]:
         return [found for found in vars(self).values() if isinstance(found, Family)]
@@ -110,6 +116,7 @@ class Scrape:
             meters.depth.values = depth
         if waiting := await self._waiting():
             self._show_filestore(waiting)
+        await self._show_staged()
 
     async def _vitals(self) -> Vitals | None:
         try:
@@ -134,6 +141,16 @@ class Scrape:
                 return await drifts.waiting(self._platform.pool)
         except Exception:
             return None
+
+    async def _show_staged(self) -> None:
+        try:
+            async with asyncio.timeout(2):
+                found = await ingest.waiting(self._platform.pool)
+        except Exception:
+            return
+        self._meters.staged.values = {}
+        for dataset, batches in found.items():
+            self._meters.staged.set(batches, dataset)
 
     def _show_filestore(self, waiting: Waiting) -> None:
         meters = self._meters

@@ -12,6 +12,7 @@ from tristore.pipeline.history import Range
 from tristore.pipeline.rebuild import rebuild
 from tristore.pipeline.tools import Tools
 from tristore.pipeline.vacuum import vacuum, vacuum_deleted
+from tristore.timestore import root
 from tristore.timestore.dataset import Dataset
 
 Progress = Callable[[int, int], None]
@@ -20,6 +21,7 @@ Given = dict[str, Any]
 
 def act(tools: Tools, action: str, given: Given, progress: Progress) -> Any:
     """Does it for the dataset that was named, else for every one; the answer is by dataset."""
+    root.check(tools.config.database_url, tools.config.tables)
     chosen = _datasets(tools, given.get("dataset"))
     if action == "backfill":
         chosen = [dataset for dataset in chosen if dataset.kind == "log" or given.get("dataset")]

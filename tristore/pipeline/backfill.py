@@ -64,6 +64,7 @@ def _add_missing(tools: Tools, dataset: Dataset, handle: DeltaTable, wanted: Ran
 
 def _replace_hours(tools: Tools, dataset: Dataset, handle: DeltaTable, wanted: Range) -> int | None:
     """Sums cannot be told apart by row: whole hours are counted anew and replaced in one commit."""
+    history.refuse_gaps(tools, dataset.slug)
     hours = _hours(history.activity(tools, wanted))
     if hours is None:
         return 0

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tristore.db.queries import load
+from tristore.errors import InvalidRequest
 from tristore.pipeline import archive, catalogue, log, reading, source
 from tristore.pipeline.checkpoint import Span
 from tristore.pipeline.contents import contents
@@ -55,6 +56,22 @@ def activity(tools: Tools, wanted: Range) -> DataFrame:
     kept = wanted.filter(_archived(tools, wanted), "ingress_sequence")
     told = archive.activity(kept, tools.config.database_url)
     return wanted.filter(told.unionByName(logged), "sequence")
+
+
+def refuse_gaps(tools: Tools, slug: str) -> None:
+    """What neither log nor archive has any more would vanish from a table made of both."""
+    lost = log.head(tools.config.database_url).earliest - 1
+    if not lost:
+        return
+    rows = _archived(tools, Range()).where(F.col("ingress_sequence") <= lost)
+    found = rows.select(F.count_distinct("ingress_sequence")).first()
+    kept = 0 if found is None else int(found[0])
+    if kept < lost:
+        raise InvalidRequest(
+            f"{slug} stays as it is: the log no longer has events 1 to {lost}, and `events` has "
+            f"only {kept} of them (a retention?), so what {slug} tells of the others would be "
+            "lost; restore `events` from a backup first, or restore the table itself"
+        )
 
 
 def _logged(tools: Tools, wanted: Range, format: str) -> DataFrame:

@@ -19,7 +19,7 @@ from tristore.pipeline.session import PipelineConfig, make_session
 from tristore.pipeline.sink import Sink
 from tristore.pipeline.staged import STAGED, staged_writer
 from tristore.pipeline.supervision import Line, drain
-from tristore.timestore import progress
+from tristore.timestore import progress, root
 
 
 def run(config: PipelineConfig) -> None:
@@ -73,6 +73,7 @@ def _drive(lines: list[Line], stop: threading.Event, parent: int) -> None:
 
 def _writer(spark: SparkSession, config: PipelineConfig, locks: TableLocks) -> DataStreamWriter:
     """The line log -> tables, checked against what checkpoint and tables say of themselves."""
+    root.check(config.database_url, config.tables)
     reach.check(spark, config)
     head = log.head(config.database_url)
     folder = config.checkpoint / EVENTS

@@ -21,6 +21,7 @@ from tristore.pipeline.retention import retain
 from tristore.pipeline.session import PipelineConfig
 from tristore.pipeline.tools import Tools
 from tristore.pipeline.vacuum import vacuum, vacuum_deleted
+from tristore.timestore import root
 from tristore.timestore.dataset import Dataset
 
 _MOST_ATTEMPTS = 3
@@ -51,6 +52,8 @@ class Lifecycle:
     def step(self) -> None:
         """One round: what was asked for, then what is due. Whatever fails is tried again."""
         config = self._tools.config
+        # Without its disk a dataset seems to have no table, and its exports would be given up.
+        root.check(config.database_url, config.tables)
         if not self._resumed:
             requests.resume(config.database_url)
             exports.resume(config.database_url)

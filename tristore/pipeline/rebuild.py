@@ -20,6 +20,8 @@ def rebuild(tools: Tools, dataset: Dataset) -> int:
     meanwhile lies after the range and stays."""
     if dataset.kind != "log":
         raise InvalidRequest(f"{dataset.slug} is not fed by the log and cannot be rebuilt from it")
+    if dataset.slug != EVENTS:  # which is what the log no longer has
+        history.refuse_gaps(tools, dataset.slug)
     for _ in range(_TRIES):
         rows = _replace_all(tools, dataset)
         if rows is not None:

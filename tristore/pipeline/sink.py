@@ -16,6 +16,7 @@ from tristore.pipeline.feeds import Feed, frame
 from tristore.pipeline.locks import TableLocks
 from tristore.pipeline.session import PipelineConfig
 from tristore.pipeline.table import Batch
+from tristore.timestore import root
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Sink:
     locks: TableLocks = field(default_factory=TableLocks)
 
     def __call__(self, events: DataFrame, batch_id: int) -> None:
+        root.check(self.config.database_url, self.config.tables)
         span = self.checkpoint.span(batch_id)
         if len(span):
             with self._sources(events, span) as given:

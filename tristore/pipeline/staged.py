@@ -9,6 +9,7 @@ from tristore.pipeline.locks import TableLocks
 from tristore.pipeline.log import Position
 from tristore.pipeline.session import PipelineConfig
 from tristore.pipeline.staged_sink import StagedSink
+from tristore.timestore import root
 
 STAGED = "staged"
 
@@ -17,6 +18,7 @@ def staged_writer(
     spark: SparkSession, config: PipelineConfig, locks: TableLocks | None = None
 ) -> DataStreamWriter:
     """Ready to be started with a trigger, as the query of the log is."""
+    root.check(config.database_url, config.tables)
     spark.dataSource.register(staged_source.StagedSource)
     head = batches.head(config.database_url)
     folder = config.checkpoint / STAGED

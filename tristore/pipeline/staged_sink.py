@@ -32,6 +32,7 @@ from tristore.pipeline.datafiles import DataFile
 from tristore.pipeline.locks import TableLocks
 from tristore.pipeline.session import PipelineConfig
 from tristore.pipeline.table import Batch, Table
+from tristore.timestore import root
 from tristore.timestore.schemas import Column
 
 PARTITION = "_partition"
@@ -51,6 +52,8 @@ class StagedSink:
     sweep: staged_sweep.Sweep = field(default_factory=staged_sweep.Sweep)
 
     def __call__(self, numbers: DataFrame, batch_id: int) -> None:
+        # For every batch: a table that is not there is made, and a disk may go at any time.
+        root.check(self.config.database_url, self.config.tables)
         span, spark = self.checkpoint.span(batch_id), numbers.sparkSession
         groups = batches.waiting(self.config.database_url, span)
         failpoint("staged.before_write")

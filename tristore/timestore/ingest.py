@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from psycopg.rows import class_row
 
-from tristore.db.pool import Connection
+from tristore.db.pool import Connection, Pool
 from tristore.db.queries import load
 
 _sql = load("tristore.timestore", "ingest.sql")
@@ -88,6 +88,13 @@ async def add(conn: Connection, batch: NewBatch) -> Batch:
     made = await _one(conn, _sql.add, row)
     assert made is not None
     return made
+
+
+async def waiting(pool: Pool) -> dict[str, int]:
+    """For metrics: staged batches by dataset."""
+    async with pool.connection() as conn:
+        rows: Any = await (await conn.execute(_sql.waiting)).fetchall()
+    return dict(rows)
 
 
 async def settled(conn: Connection, ids: list[int]) -> set[int]:

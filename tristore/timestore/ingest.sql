@@ -31,3 +31,10 @@ RETURNING id, dataset, state, format, rows, bytes AS size, from_time, to_time, s
 -- name: settled
 -- Of these the ones that wait no longer.
 SELECT id FROM timestore.ingest_batches WHERE id = ANY(%(ids)s) AND state <> 'staged'
+
+-- name: waiting
+-- Batches that are not in their table yet, counted no further than makes a difference.
+SELECT dataset, count(*) FROM (
+    SELECT dataset FROM timestore.ingest_batches WHERE state = 'staged' LIMIT 1000000
+) AS staged
+GROUP BY dataset

@@ -20,6 +20,7 @@ from tristore.timestore.formats import Format
 from tristore.timestore.ingest import Batch, NewBatch
 from tristore.timestore.intake_pool import Files, IntakePool, Limits
 from tristore.timestore.place import tables_place
+from tristore.timestore.root import Root
 from tristore.timestore.schemas import Column
 from tristore.timestore.settlement import Settlement
 from tristore.timestore.spool import Spooled, spooled
@@ -54,13 +55,16 @@ class Ingesting:
         self._settings = own
         self._pool = pool
         self._settlement = settlement
-        self._staging = Staging(tables_place(settings), settings.data_dir)
+        place = tables_place(settings)
+        self._root = Root(place, pool)
+        self._staging = Staging(place, settings.data_dir)
         self._intakes = IntakePool(
             Limits(own.ingest_processes, own.ingest_seconds, own.ingest_memory_mb)
         )
 
     async def take(self, asked: Asked, body: AsyncIterator[bytes]) -> Taken:
         """Durable when it returns; the pipeline brings it into the table."""
+        await self._root.check()
         most = self._settings.max_ingest_bytes
         async with spooled(body, self._staging.spool, most) as spool:
             if before := await self._before(asked, spool):

@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tristore.errors import TableDamaged
 from tristore.timestore import growth_tail, tail, views
 from tristore.timestore.integrity import Integrity, damaged
 from tristore.timestore.place import Place
 from tristore.timestore.requests import Source
 from tristore.timestore.snapshot import Snapshot, Tables, remote_files, sql_type
-from tristore.timestore.tail import LogTail, Staged, Tail
+from tristore.timestore.tail import Head, LogTail, Staged, Tail
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -17,6 +18,11 @@ _GROWTH = "filestore_growth"
 # The rows of the log from which the tail of each of its tables is made.
 _FEEDS = {"events": tail.EVENTS, "filestore_activity": tail.ACTIVITY, _GROWTH: tail.ACTIVITY}
 _SEQUENCE = {"events": "ingress_sequence", "filestore_activity": "sequence"}
+# Why the others may stand behind although nothing is lost.
+_BY_CHOICE = (
+    "; where TRISTORE_TIMESTORE__FILESTORE_SYNC is false, set it to true and run the pipeline, "
+    "which brings what is missing from `events`"
+)
 _PARTITION = {"events": "day", "filestore_activity": "day", _GROWTH: "month"}
 
 
@@ -85,7 +91,10 @@ class Offers:
         if not after:
             return {}
         head = self._log.head()
-        return {feed: self._log.read(feed, low, head.last) for feed, low in after.items()}
+        found = {feed: self._log.read(feed, low, head.last) for feed, low in after.items()}
+        # Asked again after a read: what was cut from the log meanwhile may be lacking.
+        _refuse_gaps(pinned, self._log.head() if min(after.values()) < head.last else head)
+        return found
 
     def _view(
         self,
@@ -147,6 +156,18 @@ class Offers:
         paths = [self.root.file(file) for file in staged.files]
         offer.add(source.name, paths)
         return [views.files_sql(paths, [], evolving=True)]
+
+
+def _refuse_gaps(pinned: list[tuple[Source, Snapshot | None]], head: Head) -> None:
+    """A table that ends before the log begins: an answer would be a part, and not say so."""
+    for source, table in pinned:
+        through = table.through if table else 0
+        if source.kind == "log" and through < head.cut:
+            raise TableDamaged(
+                f"table {source.folder} ends at event {through}, and the log begins at "
+                f"{head.cut + 1}: is the tables' disk mounted? If it is, restore the table from a "
+                f"backup{_BY_CHOICE if source.folder != 'events' else ''}"
+            )
 
 
 def _known_columns(source: Source, table: Snapshot) -> set[str]:

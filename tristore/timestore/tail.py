@@ -31,8 +31,11 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class Head:
+    """The log has the events of `(cut, last]`; those before are in tables, or nowhere."""
+
     last: int
     epoch: str
+    cut: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class LogTail:
         row = self._log.read(_sql.head).to_pylist()[0]
         if row["epoch"] != self._epoch:
             self._kept, self._epoch = {}, row["epoch"]
-        return Head(row["last"], row["epoch"])
+        return Head(row["last"], row["epoch"], row["cut"])
 
     def read(self, feed: str, after: int, through: int) -> Tail:
         kept = self._kept.get(feed)

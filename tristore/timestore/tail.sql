@@ -1,5 +1,9 @@
 -- name: head
-SELECT last, epoch::text AS epoch FROM bus.ingress_head
+-- `cut`: events up to here are no longer in the log, only in tables. Where no pipeline has ever fed
+-- one, there are no tables that could lack them.
+SELECT last, epoch::text AS epoch,
+    CASE WHEN EXISTS (SELECT FROM timestore.fed) THEN earliest - 1 ELSE 0 END AS cut
+FROM bus.ingress_head
 
 -- name: events
 -- Numbers are written into the text: a bound parameter would keep ADBC from its COPY fast path.
