@@ -1,11 +1,10 @@
-"""Runs every figure and writes bench/report.md; name some to run only those."""
+"""Runs every figure into bench/report.md; name some to run only those."""
 
 import importlib
-import os
-import platform
 import sys
 import time
-from pathlib import Path
+
+from bench import report
 
 SCRIPTS = [
     "publish_many",
@@ -31,30 +30,16 @@ SCRIPTS = [
     "queries",
     "growth",
 ]
-REPORT = Path(__file__).with_name("report.md")
-HEAD = """# Figures
-
-Written by `make bench`. Every figure stands beside a limit measured in the same run on the same
-machine: {machine}. The ratio is the result; the absolute figure depends on the machine. Fewer is
-better for times and sizes, more for rates.
-
-| figure | measured | limit | ratio | to reach |
-|---|---|---|---|---|
-"""
 
 
 def main() -> None:
-    chosen = sys.argv[1:] or SCRIPTS
-    rows = []
-    for name in chosen:
-        started = time.perf_counter()
+    for name in sys.argv[1:] or SCRIPTS:
+        started, rows = time.perf_counter(), []
         for figure in importlib.import_module(f"bench.{name}").run():
             rows.append(figure.row())
             print(figure.row(), flush=True)
         print(f"  ({name}: {time.perf_counter() - started:.0f} s)", flush=True)
-    if chosen == SCRIPTS:
-        machine = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
-        REPORT.write_text(HEAD.format(machine=machine) + "\n".join(rows) + "\n", "utf-8")
+        report.put(name, rows, SCRIPTS)
 
 
 main()

@@ -22,8 +22,8 @@ from tristore.pipeline.session import PipelineConfig, make_session
 
 _sql = load("bench", "pipeline_events.sql")
 EVENTS = 2_000_000
-# As much as one batch: what Spark compiles is compiled then.
-WARM = 500_000
+# Two batches: what Spark compiles is compiled then.
+WARM = 1_000_000
 BATCH = 500_000
 
 

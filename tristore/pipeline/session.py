@@ -30,7 +30,7 @@ class PipelineConfig:
     driver_memory: str = "1g"
     trigger_seconds: float = 1
     max_events_per_trigger: int = 500_000
-    partition_rows: int = 25_000
+    partition_rows: int = 125_000
     shuffle_partitions: int = 2
     # Whether filestore events become activity and growth, and how deep growth looks into folders.
     filestore_sync: bool = True

@@ -47,7 +47,6 @@ class Sink:
         written = self._write_all(given, missing)
         failpoint("pipeline.after_parquet")
         for (feed, batch), files in zip(missing, written, strict=True):
-            feed.check(files, span)
             with self.locks.of(feed.table.name):
                 feed.table.append(batch, files)
             failpoint("pipeline.after_delta_commit")
@@ -84,4 +83,6 @@ class Sink:
     def _write(self, given: DataFrame, feed: Feed, batch: Batch) -> list[DataFile]:
         # A name no attempt has used: what a killed one left is never taken for ours.
         name = f"{self.checkpoint.owner}/{batch.batch_id}-{uuid.uuid4().hex}"
-        return writing.write(feed.rows(given), feed.table, name)
+        files = writing.write(feed.rows(given), feed.table, name)
+        feed.check(files, batch.span)
+        return files

@@ -6,6 +6,9 @@ from tristore.pipeline import s3_files
 from tristore.pipeline.datafiles import DataFile, describe
 from tristore.pipeline.table import Table
 
+# Columns whose values hardly repeat: to look for them in a dictionary is lost time.
+_UNIQUE = ("id", "event_id", "payload", "body_hash", "path", "node_id")
+
 
 def write(rows: DataFrame, table: Table, name: str) -> list[DataFile]:
     """Executors write; `name`, below the table's `data`, must be one that nobody used before."""
@@ -13,5 +16,7 @@ def write(rows: DataFrame, table: Table, name: str) -> list[DataFile]:
     if table.place.local is None:
         return s3_files.write(rows, table, folder)
     target = table.place.local / folder
-    rows.write.mode("errorifexists").partitionBy(table.partition).parquet(str(target))
+    plain = {f"parquet.enable.dictionary#{name}": "false" for name in _UNIQUE}
+    write = rows.write.mode("errorifexists").options(**plain).partitionBy(table.partition)
+    write.parquet(str(target))
     return describe(table.place.local, target, table.schema(), table.partition)
