@@ -39,7 +39,8 @@ def servers() -> Iterator[tuple[Settings, EmbeddedRedis]]:
 @contextmanager
 def part(settings: Settings, *argv: str, **extra: str) -> Iterator[subprocess.Popen[bytes]]:
     environment = {
-        **os.environ,
+        # Without what a Spark session of an earlier figure has left there.
+        **{name: value for name, value in os.environ.items() if "SPARK" not in name},
         "TRISTORE_DATABASE_URL": str(settings.database_url),
         "TRISTORE_REDIS_URL": str(settings.redis_url),
         "TRISTORE_DATA_DIR": str(settings.data_dir),

@@ -102,7 +102,7 @@ class Worker:
 
 @dataclass(slots=True)
 class Workers:
-    """Started when first needed; `run` waits for a free one."""
+    """All started when the first is needed; `run` waits for a free one."""
 
     surroundings: Surroundings = field(repr=False)
     most: int = 2
@@ -110,6 +110,7 @@ class Workers:
     _idle: list[Worker] = field(default_factory=list)
     _warming: set[asyncio.Task[None]] = field(default_factory=set)
     _slots: asyncio.Semaphore = field(init=False)
+    _begun: bool = False
     _closed: bool = False
 
     def __post_init__(self) -> None:
@@ -148,18 +149,26 @@ class Workers:
 
     async def _take(self) -> Worker:
         while self._idle:
-            worker = self._idle.pop()
+            # Whoever has rested longest: the others may still be tidying up.
+            worker = self._idle.pop(0)
             if worker.fit:
                 return worker
             await worker.end()
+        if not self._begun:
+            self._begun = True
+            for _ in range(self.most - 1):
+                self._add()
         return await Worker.start(self.surroundings)
 
     async def _replace(self, worker: Worker) -> None:
         if not self._closed:
-            task = asyncio.create_task(self._warm())
-            self._warming.add(task)
-            task.add_done_callback(self._warming.discard)
+            self._add()
         await worker.end()
+
+    def _add(self) -> None:
+        task = asyncio.create_task(self._warm())
+        self._warming.add(task)
+        task.add_done_callback(self._warming.discard)
 
     async def _warm(self) -> None:
         """So that the next query need not wait for a start."""
