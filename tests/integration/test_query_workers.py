@@ -32,6 +32,14 @@ async def workers(database_url: str, tmp_path: Path) -> AsyncIterator[Workers]:
     await workers.aclose()
 
 
+@pytest.fixture
+async def alone(database_url: str, tmp_path: Path) -> AsyncIterator[Workers]:
+    given = Surroundings(Place(str(tmp_path)), database_url, 2, address_space_mb=3072)
+    workers = Workers(given, most=1, wait_seconds=60)
+    yield workers
+    await workers.aclose()
+
+
 def one() -> Query:
     return Query([], "SELECT 1", limits=Limits(seconds=60))
 
@@ -52,31 +60,31 @@ async def test_an_endless_query_is_stopped_and_others_are_answered(workers: Work
     await asked(workers)
 
 
-async def test_a_query_nobody_waits_for_ends(workers: Workers) -> None:
-    (pid,) = await asked(workers)
-    endless = asyncio.create_task(workers.run(Query([], ENDLESS, limits=Limits(seconds=600))))
-    await until(lambda: _taken(workers), 60)
+async def test_a_query_nobody_waits_for_ends(alone: Workers) -> None:
+    (pid,) = await asked(alone)
+    endless = asyncio.create_task(alone.run(Query([], ENDLESS, limits=Limits(seconds=600))))
+    await until(lambda: _taken(alone), 60)
     endless.cancel()
     await asyncio.gather(endless, return_exceptions=True)
     assert not Path(f"/proc/{pid}").exists()
-    await asked(workers)
+    await asked(alone)
 
 
 async def _taken(workers: Workers) -> bool:
     return not workers._idle
 
 
-async def test_a_killed_worker_is_replaced(workers: Workers) -> None:
-    (pid,) = await asked(workers)
-    endless = asyncio.create_task(workers.run(Query([], ENDLESS, limits=Limits(seconds=600))))
-    await until(lambda: _taken(workers), 60)
+async def test_a_killed_worker_is_replaced(alone: Workers) -> None:
+    (pid,) = await asked(alone)
+    endless = asyncio.create_task(alone.run(Query([], ENDLESS, limits=Limits(seconds=600))))
+    await until(lambda: _taken(alone), 60)
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(InvalidRequest, match="narrow it"):
         await endless
-    (idle, *_) = await asked(workers)
+    (idle, *_) = await asked(alone)
     os.kill(idle, signal.SIGKILL)
-    await until(lambda: _ended(workers, idle), 60)
-    await asked(workers)
+    await until(lambda: _ended(alone, idle), 60)
+    await asked(alone)
 
 
 async def _ended(workers: Workers, pid: int) -> bool:
@@ -84,13 +92,24 @@ async def _ended(workers: Workers, pid: int) -> bool:
 
 
 async def test_a_worker_has_no_secrets_in_its_environment_and_may_write_no_file(
-    workers: Workers,
+    alone: Workers,
 ) -> None:
-    (pid,) = await asked(workers)
+    (pid,) = await asked(alone)
     assert Path(f"/proc/{pid}/environ").read_bytes() == b""
     limits = Path(f"/proc/{pid}/limits").read_text()
     (line,) = [line for line in limits.splitlines() if line.startswith("Max file size")]
     assert line.split()[3:5] == ["0", "0"]
+
+
+async def test_workers_take_turns(workers: Workers) -> None:
+    """One that has just answered makes itself ready; the next query need not wait for that."""
+    await until(lambda: _all_there(workers), 60)
+    first, second = await asked(workers)
+    assert await asked(workers) == [second, first]
+
+
+async def _all_there(workers: Workers) -> bool:
+    return len(await asked(workers)) == 2
 
 
 async def test_a_database_that_is_away_is_told(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 # Weeks begin on Mondays; 1970 did on a Thursday.
 _MONDAY = 4 * 86_400 * 10**6
 _MOST_BUCKETS = 100_000
+# Farther than the year 9999 is from year 1, in microseconds.
+_FUTURE = 2**61
 
 
 class Downsample(BaseModel):
@@ -82,11 +84,14 @@ def compiled(
         for aggregate, name in zip(given.aggregates, names, strict=True)
     ]
     groups = [quoted(name) for name in asked.groups]
-    bucket = f"{_floor_sql(f'epoch_us({quoted(dataset.time_column)})', given)} AS _b"
+    moved = _moved(given)
+    interval = f"(epoch_us({quoted(dataset.time_column)}) + {moved}) // {given.width} AS _n"
     wanted = f" WHERE {' AND '.join(where)}" if where else ""
-    rows = f"SELECT {', '.join([bucket, *groups, *made])} FROM {quoted(dataset.slug)}{wanted}"
-    rows += " GROUP BY ALL"
+    rows = f"SELECT {', '.join([interval, *groups, *made])} FROM {quoted(dataset.slug)}{wanted}"
     shown = ", ".join([*groups, *map(quoted, names)])
+    # The number of an interval becomes its time once a group, not once a row.
+    bucket = f"_n * {given.width} - {moved} AS _b"
+    rows = f"SELECT {bucket}, {shown} FROM ({rows} GROUP BY ALL)"
     order = [BUCKET, *asked.groups]
     if given.fill == "none":
         sql = f"SELECT make_timestamptz(_b) AS {BUCKET}, {shown} FROM ({rows})"
@@ -135,10 +140,9 @@ def _floor(value: int, given: Downsample) -> int:
     return value - (value - given.offset) % given.width
 
 
-def _floor_sql(value: str, given: Downsample) -> str:
-    # The remainder of a time before 1970 is negative in SQL.
-    width = given.width
-    return f"{value} - ((({value} - {given.offset}) % {width}) + {width}) % {width}"
+def _moved(given: Downsample) -> int:
+    """Moves times into the future by whole intervals, since SQL divides toward zero."""
+    return _FUTURE // given.width * given.width - given.offset
 
 
 def _microseconds(value: datetime) -> int:
