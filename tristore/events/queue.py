@@ -9,6 +9,7 @@ from bullmq import Job, Queue
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisAway
 from redis.exceptions import RedisError
 
 from tristore.cancellation import obedient
@@ -103,10 +104,21 @@ class EventQueue:
             raise Unavailable(f"Redis is away: {type(error).__name__}") from error
 
 
+class _ClosedIsAway:
+    """uvloop answers a write into a connection that was closed meanwhile with a RuntimeError,
+    which no retry expects: it would end the process for an outage of Redis."""
+
+    async def send_packed_command(self, *args: Any, **options: Any) -> None:
+        try:
+            await super().send_packed_command(*args, **options)  # type: ignore[misc]
+        except RuntimeError as error:
+            raise RedisAway(str(error)) from error
+
+
 def connect(redis_url: str, *, timeout: float) -> Redis:
     """No retries inside: the callers retry, and know for how long. Bytes that are no UTF-8
     survive as surrogates, so a foreign job cannot make the client fail while it reads."""
-    return Redis.from_url(
+    redis = Redis.from_url(
         redis_url,
         decode_responses=True,
         encoding_errors="surrogateescape",
@@ -116,3 +128,6 @@ def connect(redis_url: str, *, timeout: float) -> Redis:
         health_check_interval=0,
         retry=Retry(NoBackoff(), 0),
     )
+    pool = redis.connection_pool
+    pool.connection_class = type("Connection", (_ClosedIsAway, pool.connection_class), {})
+    return redis
