@@ -242,10 +242,10 @@ def test_a_wrong_question_is_told_what_is_wrong(
 
 def test_the_command_line_asks_the_same(api: Api, weather: Set) -> None:
     found = {"TRISTORE_URL": api.url, "TRISTORE_TOKEN": make_token(api.database, *ALL)}
-    named = ["ts", "query", weather.slug, "--interval", "2h", "-a", "avg:celsius"]
+    named = ["ts", "query", weather.slug, "--interval", "2h", "-a", "avg:hits"]
     named += ["-a", "percentile@0.9:celsius", "-f", "hits:in:1,2", "--group-by", "station"]
     printed = answer(api.settings, *named, **found)
-    aggregates: list[dict[str, Any]] = [{"fn": "avg", "column": "celsius"}]
+    aggregates: list[dict[str, Any]] = [{"fn": "avg", "column": "hits"}]
     aggregates += [{"fn": "percentile", "column": "celsius", "p": 0.9}]
     body: dict[str, Any] = {
         "downsample": {"interval": "2h", "aggregates": aggregates},

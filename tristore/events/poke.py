@@ -15,7 +15,7 @@ from tristore.db.wakeups import OUTBOX
 _GATHER_SECONDS = 0.01
 # Each word sets off a round of the relay, the queue, the ingress and every tail of the log, which
 # cost the same for one event and for fifty: where many commands come at once, they wait for more.
-_GATHER_MANY_SECONDS = 0.04
+_GATHER_MANY_SECONDS = 0.1
 _MANY = 2
 
 _log = logging.getLogger(__name__)

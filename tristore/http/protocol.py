@@ -12,6 +12,7 @@ import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tristore.config import HttpSettings
+from tristore.http.one_write import OneWrite
 
 # A client that is refused in the middle of sending must still get to read why.
 _LINGER_SECONDS = 2.0
@@ -72,7 +73,7 @@ class LimitedHttp(HttpToolsProtocol):
         self._unread: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(OneWrite(transport, self.loop))  # type: ignore[arg-type]
         self._enter(Phase.HEAD)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -113,6 +114,10 @@ class LimitedHttp(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._enter(Phase.IDLE)
+
+    def handle_websocket_upgrade(self) -> None:
+        self.transport = self.transport.own  # type: ignore[attr-defined]
+        super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
         """The parser gave up: at bytes that are no HTTP, or because a callback here refused."""

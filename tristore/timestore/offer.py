@@ -135,7 +135,8 @@ class Offers:
         self._integrity.check(source.name, files)
         paths = [file.path for file in files]
         offer.add(source.name, paths)
-        return [views.files_sql(paths, table.partitions, evolving=source.kind == "ingest")]
+        evolving = source.kind == "ingest" and not table.uniform
+        return [views.files_sql(paths, table.partitions, evolving=evolving)]
 
     def _log_rows(self, source: Source, table: Snapshot | None, columns: dict[str, str]) -> str:
         through = table.through if table else 0

@@ -43,12 +43,14 @@ class Answered:
 
 
 class Engine:
-    """Every query has a connection of its own, made before it comes and closed after it was
-    answered: that takes 20 ms."""
+    """A user's statement has an instance of its own, which can open the files of its tables and
+    nothing else; it is made before the query comes and closed after it was answered, which takes
+    20 ms. Statements made here share one that can open whatever lies among the tables."""
 
     def __init__(self, offers: Offers) -> None:
         self._offers = offers
         self._spare: duckdb.DuckDBPyConnection | None = None
+        self._shared: duckdb.DuckDBPyConnection | None = None
         self._used: duckdb.DuckDBPyConnection | None = None
 
     def prepare(self) -> None:
@@ -67,15 +69,35 @@ class Engine:
 
     def _run(self, query: Query) -> Answered:
         self._drop_used()
-        conn, self._spare = self._spare or _connect(), None
-        self._used = conn
+        try:
+            return self._answered(query)
+        except TristoreError:
+            # An instance in which something went wrong may answer no more.
+            self._shared = None
+            raise
+
+    def _answered(self, query: Query) -> Answered:
         with _explained(query, self._offers.root.uri) as told:
-            conn.execute(f"SET memory_limit = '{int(query.limits.memory_mb)}MB'")
+            conn = self._used = self._own(query) if query.foreign else self._cursor(query)
             sources = _named(conn, query) if query.foreign else query.sources
             offer = self._offers.make(conn, sources)
             told(offer)
-            _shut(conn, offer.files)
+            if query.foreign:
+                _shut(conn, "allowed_paths", offer.files)
             return _answer(conn, query, offer.meta)
+
+    def _own(self, query: Query) -> duckdb.DuckDBPyConnection:
+        conn, self._spare = self._spare or _connect(), None
+        _bound(conn, query)
+        return conn
+
+    def _cursor(self, query: Query) -> duckdb.DuckDBPyConnection:
+        if self._shared is None:
+            self._shared = _connect()
+            _bound(self._shared, query)
+            root = self._offers.root
+            _shut(self._shared, "allowed_directories", [root.file("")] if root.local else [])
+        return self._shared.cursor()
 
     def _drop_used(self) -> None:
         if self._used is not None:
@@ -88,6 +110,11 @@ def _connect() -> duckdb.DuckDBPyConnection:
     conn.execute("SET TimeZone = 'UTC'")
     conn.execute("SET python_enable_replacements = false")
     return conn
+
+
+def _bound(conn: duckdb.DuckDBPyConnection, query: Query) -> None:
+    """The same for every query of a worker's life."""
+    conn.execute(f"SET memory_limit = '{int(query.limits.memory_mb)}MB'")
 
 
 def _named(conn: duckdb.DuckDBPyConnection, query: Query) -> list[Source]:
@@ -109,8 +136,8 @@ def _parse(conn: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     return tree
 
 
-def _shut(conn: duckdb.DuckDBPyConnection, files: list[str]) -> None:
-    conn.execute(f"SET allowed_paths = {texts(files)}")
+def _shut(conn: duckdb.DuckDBPyConnection, setting: str, allowed: list[str]) -> None:
+    conn.execute(f"SET {setting} = {texts(allowed)}")
     conn.execute("SET enable_external_access = false")
     conn.execute("SET lock_configuration = true")
 

@@ -66,6 +66,8 @@ class Snapshot:
     through: int
     columns: dict[str, str]
     partitions: list[str]
+    # Every file is known to have every column.
+    uniform: bool
     adds: pa.Table = field(repr=False)
     handle: DeltaTable = field(repr=False)
 
@@ -176,13 +178,23 @@ def _snapshot(name: str, folder: str, place: Place, handle: DeltaTable) -> Snaps
     if handle.protocol().min_reader_version > 1:
         # Deletion vectors and mapped columns are invisible to a reader of plain Parquet.
         raise Unavailable(f"table {name} uses Delta reader features that queries cannot follow")
+    columns = {field.name: sql_type(str(field.type.type)) for field in handle.schema().fields}
+    partitions = list(handle.metadata().partition_columns)
+    adds = pa.table(handle.get_add_actions(flatten=True))
     return Snapshot(
         name=name,
         place=place,
         version=handle.version(),
         through=handle.transaction_version(through_app(folder)) or 0,
-        columns={field.name: sql_type(str(field.type.type)) for field in handle.schema().fields},
-        partitions=list(handle.metadata().partition_columns),
-        adds=pa.table(handle.get_add_actions(flatten=True)),
+        columns=columns,
+        partitions=partitions,
+        uniform=_uniform(adds, columns.keys() - partitions),
+        adds=adds,
         handle=handle,
     )
+
+
+def _uniform(adds: pa.Table, columns: set[str]) -> bool:
+    """The statistics of a file count the nulls of each column it has."""
+    counted = {f"null_count.{name}" for name in columns}
+    return counted <= set(adds.column_names) and not any(adds[name].null_count for name in counted)

@@ -52,7 +52,7 @@ def view_sql(source: Source, columns: Iterable[str], parts: list[str]) -> str:
     listed = ", ".join(map(quoted, columns))
     united = " UNION ALL BY NAME ".join(f"({part})" for part in parts)
     bounds = _bounds(source)
-    return f"CREATE VIEW {quoted(source.name)} AS SELECT {listed} FROM ({united}){bounds}"
+    return f"CREATE TEMP VIEW {quoted(source.name)} AS SELECT {listed} FROM ({united}){bounds}"
 
 
 def _bounds(source: Source) -> str:
