@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-import typer
 
 from tristore import errors
 from tristore.config import Settings
@@ -16,13 +14,6 @@ from tristore.local import run_file
 if TYPE_CHECKING:
     import httpx
     from rich.table import Table
-
-Url = Annotated[str | None, typer.Option("--url", help="Where the platform is.")]
-Token = Annotated[str | None, typer.Option("--token", help="Bearer token.")]
-DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="Data folder of a platform that runs here.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 _BY_STATUS: dict[int, type[errors.TristoreError]] = {
     401: errors.Unauthenticated,

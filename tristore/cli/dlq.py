@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url, folding
+from tristore.cli.client import Client, folding
+from tristore.cli.options import AsJson, Cursor, DataDir, Limit, OnlyType, Token, Url
 
 app = typer.Typer(help="Dead letters: list, show, replay, discard.", no_args_is_help=True)
 
 LetterId = Annotated[int, typer.Argument(min=1, help="The number of the dead letter.")]
 Reason = Annotated[str | None, typer.Option(help="Only this reason.")]
-Type = Annotated[str | None, typer.Option(help="Only this type, or prefix.*")]
 Source = Annotated[str | None, typer.Option(help="Only this source, or prefix.*")]
 From = Annotated[str | None, typer.Option("--from", help="Last seen at or after this time.")]
 To = Annotated[str | None, typer.Option("--to", help="Last seen before this time.")]
@@ -26,13 +26,13 @@ _PATH = "/admin/dead-letters"
 @app.command("list")
 def show_all(
     reason: Reason = None,
-    type: Type = None,
+    type: OnlyType = None,
     source: Source = None,
     since: From = None,
     until: To = None,
     state: Annotated[str, typer.Option(help="open, replayed, discarded or all.")] = "open",
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Go on from here.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,
@@ -89,7 +89,7 @@ def replay(
         str | None, typer.Option(help="Corrected event: JSON, @file, or - for stdin.")
     ] = None,
     reason: Reason = None,
-    type: Type = None,
+    type: OnlyType = None,
     source: Source = None,
     since: From = None,
     until: To = None,

@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tristore.cli.client import AsJson, DataDir, running
+from tristore.cli.client import running
+from tristore.cli.options import AsJson, DataDir
 from tristore.config import Settings
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}

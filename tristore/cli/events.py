@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url, folding
+from tristore.cli.client import Client, folding
+from tristore.cli.options import AsJson, Cursor, DataDir, Limit, Token, Url
 from tristore.cli.outgoing import Outgoing
 from tristore.errors import Terminal, Unavailable
 
@@ -59,8 +60,8 @@ def show(
     until: Annotated[str | None, typer.Option("--to", help="Happened before.")] = None,
     json_path: Annotated[str | None, typer.Option(help="""As $.a.b == "x".""")] = None,
     order: Annotated[str, typer.Option(help="desc or asc.")] = "desc",
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Go on from here.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from tristore.cli.client import AsJson, DataDir, Token, Url
 from tristore.cli.fs_client import FsClient
 from tristore.cli.fs_place import Named, Place
 from tristore.cli.fs_progress import counts_bar
+from tristore.cli.options import AsJson, DataDir, Token, Url
 
 
 def mv(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tristore.cli.client import AsJson, DataDir
 from tristore.cli.doctor import addresses
+from tristore.cli.options import AsJson, DataDir
 
 if TYPE_CHECKING:
     from tristore.filestore.doctor import Finding

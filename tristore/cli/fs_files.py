@@ -12,10 +12,11 @@ from uuid import uuid4
 
 import typer
 
-from tristore.cli.client import AsJson, DataDir, Token, Url, read_answer
+from tristore.cli.client import read_answer
 from tristore.cli.fs_client import FsClient
 from tristore.cli.fs_place import Named, Place
 from tristore.cli.fs_progress import bytes_bar
+from tristore.cli.options import AsJson, DataDir, Token, Url
 from tristore.errors import Terminal
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import typer
 
-from tristore.cli.client import AsJson, DataDir, Token, Url
 from tristore.cli.fs_client import FsClient
 from tristore.cli.fs_place import Named, Place
 from tristore.cli.fs_progress import counts_bar
+from tristore.cli.options import AsJson, DataDir, Token, Url
 
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Only ask for it.")]
 

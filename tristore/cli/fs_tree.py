@@ -10,15 +10,16 @@ from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
-from tristore.cli.client import AsJson, DataDir, Token, Url, folding
+from tristore.cli.client import folding
 from tristore.cli.fs_client import FsClient
 from tristore.cli.fs_place import Named, Place
+from tristore.cli.options import AsJson, Cursor, DataDir, Limit, Token, Url
 
 
 def ls(
     place: Named,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 1000,
-    cursor: Annotated[str | None, typer.Option(help="Go on from here.")] = None,
+    limit: Limit = 1000,
+    cursor: Cursor = None,
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,
@@ -85,8 +86,8 @@ def stat(
 
 def history(
     place: Named,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Go on from here.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,

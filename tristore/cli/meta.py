@@ -9,8 +9,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from tristore.cli import meta_bulk, meta_changes, meta_namespaces, meta_sync
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url, folding
+from tristore.cli.client import Client, folding
 from tristore.cli.meta_place import Key, Namespace, document, record_path, show_record
+from tristore.cli.options import AsJson, Cursor, DataDir, Limit, Token, Url
 
 app = typer.Typer(
     help="Records: get, put, patch, rm, restore, purge, history, search, bulk, namespaces, sync.",
@@ -46,8 +47,8 @@ def get(
 def history(
     namespace: Namespace,
     key: Key,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Go on from here.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,
@@ -82,8 +83,8 @@ def search(
     sort: Annotated[
         list[str] | None, typer.Option(help="A field, or field:desc; may come twice.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Go on from here.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     count: Annotated[bool, typer.Option("--count", help="Also say how many there are.")] = False,
     deleted: Annotated[bool, typer.Option("--deleted", help="Also deleted ones.")] = False,
     url: Url = None,

@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url
+from tristore.cli.client import Client
 from tristore.cli.meta_place import BASE
+from tristore.cli.options import AsJson, DataDir, Token, Url
 
 # Well below what one call may hold, in number and in bytes.
 _ITEMS = 1000

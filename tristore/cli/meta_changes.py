@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url
+from tristore.cli.client import Client
 from tristore.cli.meta_place import (
     IfMatch,
     Key,
@@ -15,6 +15,7 @@ from tristore.cli.meta_place import (
     record_path,
     show_record,
 )
+from tristore.cli.options import AsJson, DataDir, Token, Url
 
 Metadata = Annotated[str | None, typer.Option(help="JSON, @file, or - for stdin.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; may come several times.")]

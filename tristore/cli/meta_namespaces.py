@@ -8,8 +8,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url, folding
+from tristore.cli.client import Client, folding
 from tristore.cli.meta_place import BASE, document
+from tristore.cli.options import AsJson, DataDir, Token, Url
 
 _PATH = f"{BASE}/namespaces"
 

@@ -10,7 +10,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table
 
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url, folding
+from tristore.cli.client import Client, folding
+from tristore.cli.options import AsJson, Cursor, DataDir, Limit, Token, Url
 from tristore.errors import Terminal
 
 app = typer.Typer(
@@ -32,8 +33,8 @@ def status(
 
 @app.command("refusals")
 def show_refusals(
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Go on from here.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,

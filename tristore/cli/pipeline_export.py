@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tristore.cli.client import AsJson, DataDir
 from tristore.cli.counting import counted
 from tristore.cli.fs_progress import counts_bar
+from tristore.cli.options import AsJson, DataDir, ExportFormat, RowsFrom, RowsTo, Slug
 from tristore.cli.pipeline_config import config_of, database_of, settings_of
 from tristore.cli.pipeline_upkeep import Here, moment
 from tristore.errors import Terminal
@@ -18,11 +18,11 @@ _POLL_SECONDS = 0.2
 
 
 def export(
-    dataset: Annotated[str, typer.Argument(help="The dataset.")],
-    format: Annotated[str, typer.Option(help="parquet, csv or delta.")] = "parquet",
+    dataset: Slug,
+    format: ExportFormat = "parquet",
     target: Annotated[str | None, typer.Option(help="Name below the exports' folder.")] = None,
-    since: Annotated[str | None, typer.Option("--from", help="Rows at or after this time.")] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Rows before this time.")] = None,
+    since: RowsFrom = None,
+    until: RowsTo = None,
     here: Here = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,

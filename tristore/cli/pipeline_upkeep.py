@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tristore import failpoints
-from tristore.cli.client import AsJson, DataDir
 from tristore.cli.fs_progress import counts_bar
+from tristore.cli.options import AsJson, DataDir
 from tristore.cli.pipeline_config import config_of, database_of, settings_of
 from tristore.errors import Terminal, Unavailable
 

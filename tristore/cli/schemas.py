@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url
+from tristore.cli.client import Client
+from tristore.cli.options import AsJson, Cursor, DataDir, Limit, OnlyType, Token, Url
 from tristore.errors import InvalidRequest, NotFound
 from tristore.events import strictjson
 
@@ -20,14 +21,15 @@ Type = Annotated[str, typer.Argument(help="The event type, such as orders.order.
 File = Annotated[str, typer.Argument(help="File with the JSON Schema; - reads standard input.")]
 Mode = Literal["backward", "forward", "full", "none"]
 Status = Literal["active", "deprecated", "disabled"]
+Compatibility = Annotated[Mode, typer.Option(help="What must not break.")]
 _PATH = "/admin/event-schemas"
 
 
 @app.command("list")
 def show_all(
-    type: Annotated[str | None, typer.Option(help="Only this type, or prefix.*")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 100,
-    cursor: Annotated[str | None, typer.Option(help="Go on from here.")] = None,
+    type: OnlyType = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,
@@ -72,7 +74,7 @@ def register(
     file: File,
     version: Annotated[int | None, typer.Option(min=1, help="Without it: the next.")] = None,
     status: Annotated[Status, typer.Option(help="For which events it is used.")] = "active",
-    compatibility: Annotated[Mode, typer.Option(help="What must not break.")] = "backward",
+    compatibility: Compatibility = "backward",
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,
@@ -92,7 +94,7 @@ def register(
 def check(
     type: Type,
     file: File,
-    mode: Annotated[Mode, typer.Option(help="What must not break.")] = "backward",
+    mode: Compatibility = "backward",
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,

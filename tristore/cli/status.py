@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from tristore.cli.options import OwnFolder
 from tristore.cli.up import is_ready
 from tristore.config import Settings
 from tristore.errors import NotFound
@@ -17,9 +18,7 @@ from tristore.local import run_file
 
 def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the embedded servers' data.")
-    ] = None,
+    data_dir: OwnFolder = None,
 ) -> None:
     """Show the URLs, processes and readiness of the platform that runs here."""
     folder = (data_dir or Settings().data_dir).absolute()

@@ -10,14 +10,14 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url, folding, read_answer
+from tristore.cli.client import Client, folding, read_answer
 from tristore.cli.counting import counted
 from tristore.cli.fs_progress import bytes_bar
+from tristore.cli.options import AsJson, Cursor, DataDir, Limit, Slug, Token, Url
 from tristore.timestore.formats import EXTENSIONS
 
 app = typer.Typer(help="Datasets: list, create, show, alter, delete.", no_args_is_help=True)
 
-Slug = Annotated[str, typer.Argument(help="The dataset.")]
 MaxAge = Annotated[str | None, typer.Option(help="Keep rows so long: 90d, 12h, 4w.")]
 MaxBytes = Annotated[int | None, typer.Option(min=1, help="Keep about so many bytes.")]
 Lateness = Annotated[int | None, typer.Option(min=0, help="Seconds rows may come late.")]
@@ -27,8 +27,8 @@ _PIECE_BYTES = 1024 * 1024
 
 @app.command("list")
 def show_all(
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 100,
-    cursor: Annotated[str | None, typer.Option(help="Go on from here.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,

@@ -6,20 +6,21 @@ from typing import Annotated, Any
 
 import typer
 
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url
+from tristore.cli.client import Client
 from tristore.cli.counting import counted
 from tristore.cli.fs_progress import counts_bar
+from tristore.cli.options import AsJson, DataDir, ExportFormat, RowsFrom, RowsTo, Slug, Token, Url
 from tristore.errors import Terminal
 
 _POLL_SECONDS = 0.2
 
 
 def export(
-    slug: Annotated[str, typer.Argument(help="The dataset.")],
-    format: Annotated[str, typer.Option(help="parquet, csv or delta.")] = "parquet",
+    slug: Slug,
+    format: ExportFormat = "parquet",
     target: Annotated[str | None, typer.Option(help="Name of the export.")] = None,
-    since: Annotated[str | None, typer.Option("--from", help="Rows at or after this time.")] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Rows before this time.")] = None,
+    since: RowsFrom = None,
+    until: RowsTo = None,
     wait: Annotated[bool, typer.Option(help="Stay until the files are there.")] = True,
     url: Url = None,
     token: Token = None,

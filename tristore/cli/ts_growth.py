@@ -10,15 +10,14 @@ from rich.console import Console
 
 from tristore import errors
 from tristore.cli import ts_chart
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url, read_answer
+from tristore.cli.client import Client, read_answer
+from tristore.cli.options import AsJson, DataDir, From, To, Token, Url
 from tristore.timestore import ticks
 
 _PATH = "/timestore/v1/storage"
 
 Mount = Annotated[str | None, typer.Argument(help="One mount; all of them unless it is said.")]
 Prefix = Annotated[str | None, typer.Option(help="A folder of the mount.")]
-From = Annotated[str | None, typer.Option("--from", help="At or after this time.")]
-To = Annotated[str | None, typer.Option("--to", help="Before this time.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 Svg = Annotated[Path | None, typer.Option("--svg", help="Write the chart to this file.")]
 

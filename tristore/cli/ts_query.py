@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tristore.cli.client import AsJson, Client, DataDir, Token, Url, folding
+from tristore.cli.client import Client, folding
+from tristore.cli.options import AsJson, DataDir, From, Slug, To, Token, Url
 
 _SQL = "/timestore/v1/sql"
 
@@ -26,9 +27,9 @@ def sql(
 
 
 def query(
-    slug: Annotated[str, typer.Argument(help="The dataset.")],
-    since: Annotated[str | None, typer.Option("--from", help="At or after this time.")] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Before this time.")] = None,
+    slug: Slug,
+    since: From = None,
+    until: To = None,
     column: Annotated[
         list[str] | None, typer.Option("--column", "-c", help="Only this one; may come twice.")
     ] = None,

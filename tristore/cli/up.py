@@ -10,6 +10,7 @@ import httpx
 import typer
 
 from tristore import observe
+from tristore.cli.options import OwnFolder
 from tristore.config import INLINE, Settings
 from tristore.db.pool import make_pool
 from tristore.local import private_file
@@ -20,9 +21,7 @@ from tristore.tokens import SCOPES, Tokens, create
 
 
 def up(
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the embedded servers' data.")
-    ] = None,
+    data_dir: OwnFolder = None,
     host: Annotated[str | None, typer.Option(help="Address the API listens on.")] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port of the API; 0: any free one.")
