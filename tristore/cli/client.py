@@ -13,7 +13,6 @@ from tristore.local import run_file
 
 if TYPE_CHECKING:
     import httpx
-    from rich.table import Table
 
 _BY_STATUS: dict[int, type[errors.TristoreError]] = {
     401: errors.Unauthenticated,
@@ -102,13 +101,6 @@ class Client:
             raise errors.Unavailable(
                 f"no answer from {self.url} ({type(error).__name__}); is the platform running?"
             ) from None
-
-
-def folding(*names: str) -> "Table":
-    """A table that folds what is too long and never cuts it: people copy ids and cursors."""
-    from rich.table import Column, Table
-
-    return Table(*(Column(name, overflow="fold") for name in names))
 
 
 def running(folder: Path) -> run_file.Run:

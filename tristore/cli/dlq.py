@@ -2,16 +2,16 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from tristore.cli.client import Client, folding
+from tristore.cli.client import Client
+from tristore.cli.document import document
 from tristore.cli.options import AsJson, Cursor, DataDir, Limit, OnlyType, Token, Url
+from tristore.cli.tables import cells, folding, of_one, show_page
 
 app = typer.Typer(help="Dead letters: list, show, replay, discard.", no_args_is_help=True)
 
@@ -51,10 +51,8 @@ def show_all(
         error = item["errors"][0] if item["errors"] else {"path": "", "message": ""}
         row = [item["id"], item["lastSeenAt"][:19], item["reason"], item["type"], item["source"]]
         row += [item["eventId"], item["attempts"], f"{error['path']} {error['message']}"[:80]]
-        table.add_row(*(escape(str("" if cell is None else cell)) for cell in row))
-    Console().print(table)
-    if page["nextCursor"]:
-        print(f"more: --cursor {page['nextCursor']}")
+        table.add_row(*cells(row))
+    show_page(table, page)
 
 
 @app.command("show")
@@ -70,9 +68,7 @@ def show(
     if as_json:
         print(json.dumps(letter))
         return
-    table = Table(show_header=False, box=None)
-    table.add_column()
-    table.add_column(overflow="fold")
+    table = of_one()
     for name, value in letter.items():
         text = "\n".join(_line(e) for e in value) if name == "errors" else str(value)
         table.add_row(name, "" if value is None else escape(text))
@@ -130,7 +126,7 @@ def discard(
 def _replay_one(
     client: Client, letter_id: int, given: dict[str, str | None], as_json: bool
 ) -> None:
-    body = {name: _document(text, name) for name, text in given.items() if text is not None}
+    body = {name: document(text, name) for name, text in given.items() if text is not None}
     if len(body) > 1:
         raise typer.BadParameter("give --payload or --event, not both")
     sent = client.post(f"{_PATH}/{letter_id}/replay", body)
@@ -161,17 +157,6 @@ def _replay_all(client: Client, body: dict[str, Any], as_json: bool) -> None:
 def _count(told: dict[str, Any], as_json: bool) -> None:
     first = ", ".join(map(str, told["firstIds"])) or "none"
     print(json.dumps(told) if as_json else f"{told['count']} would be sent; the first: {first}")
-
-
-def _document(text: str, name: str) -> Any:
-    try:
-        if text == "-":
-            text = sys.stdin.read()
-        elif text.startswith("@"):
-            text = Path(text[1:]).read_text("utf-8")
-        return json.loads(text)
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"--{name} is not readable as JSON: {error}") from None
 
 
 def _line(error: dict[str, str]) -> str:

@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tristore.cli.client import Client, folding
+from tristore.cli.client import Client
 from tristore.cli.options import AsJson, Cursor, DataDir, Limit, Token, Url
 from tristore.cli.outgoing import Outgoing
+from tristore.cli.tables import folding
 from tristore.errors import Terminal, Unavailable
 
 app = typer.Typer(help="Events: publish, list, tail, replay.", no_args_is_help=True)

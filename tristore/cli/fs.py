@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.markup import escape
 
-from tristore.cli.client import Client, folding
+from tristore.cli.client import Client
 from tristore.cli.fs_client import ROOT
 from tristore.cli.fs_commands import cp, mkdir, mv, rm
 from tristore.cli.fs_doctor import doctor
@@ -16,6 +16,7 @@ from tristore.cli.fs_files import cat, get, put
 from tristore.cli.fs_jobs import import_files, reconcile
 from tristore.cli.fs_tree import history, ls, stat, tree
 from tristore.cli.options import AsJson, DataDir, Token, Url
+from tristore.cli.tables import folding
 
 app = typer.Typer(
     help="Files: mounts, a tree of what lies on them, and every change to it.",

@@ -7,13 +7,12 @@ import typer
 from rich.console import Console
 from rich.filesize import decimal
 from rich.markup import escape
-from rich.table import Table
 from rich.tree import Tree
 
-from tristore.cli.client import folding
 from tristore.cli.fs_client import FsClient
 from tristore.cli.fs_place import Named, Place
 from tristore.cli.options import AsJson, Cursor, DataDir, Limit, Token, Url
+from tristore.cli.tables import cells, folding, of_one, show_page
 
 
 def ls(
@@ -37,9 +36,7 @@ def ls(
     table = folding("name", "size", "files", "version", "state", "changed")
     for item in page["items"]:
         table.add_row(*map(escape, _row(item)))
-    Console().print(table)
-    if page["nextCursor"]:
-        print(f"more: --cursor {page['nextCursor']}")
+    show_page(table, page)
 
 
 def tree(
@@ -75,9 +72,7 @@ def stat(
     if as_json:
         print(json.dumps(node))
         return
-    table = Table(show_header=False, box=None)
-    table.add_column()
-    table.add_column(overflow="fold")
+    table = of_one()
     for name, value in node.items():
         shown = json.dumps(value) if isinstance(value, dict) else value
         table.add_row(name, "" if shown is None else escape(str(shown)))
@@ -104,10 +99,8 @@ def history(
     for item in page["items"]:
         row = [item["version"], item["at"][:19], item["principal"], item["path"]]
         row += [decimal(item["sizeBytes"]), item["state"], item["checksum"], item["journalId"]]
-        table.add_row(*(escape(str("" if cell is None else cell)) for cell in row))
-    Console().print(table)
-    if page["nextCursor"]:
-        print(f"more: --cursor {page['nextCursor']}")
+        table.add_row(*cells(row))
+    show_page(table, page)
 
 
 def _row(node: dict[str, Any]) -> list[str]:

@@ -4,14 +4,14 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from tristore.cli import meta_bulk, meta_changes, meta_namespaces, meta_sync
-from tristore.cli.client import Client, folding
-from tristore.cli.meta_place import Key, Namespace, document, record_path, show_record
+from tristore.cli.client import Client
+from tristore.cli.document import document
+from tristore.cli.meta_place import Key, Namespace, record_path, show_record
 from tristore.cli.options import AsJson, Cursor, DataDir, Limit, Token, Url
+from tristore.cli.tables import cells, folding, show_page
 
 app = typer.Typer(
     help="Records: get, put, patch, rm, restore, purge, history, search, bulk, namespaces, sync.",
@@ -65,8 +65,8 @@ def history(
         action = item["action"] + (f" from {item['restoredFrom']}" if item["restoredFrom"] else "")
         row = [item["version"], item["at"][:19], item["actor"], action]
         row += [", ".join(item["changed"]), item["correlationId"]]
-        table.add_row(*(escape(str("" if cell is None else cell)) for cell in row))
-    _print(table, page)
+        table.add_row(*cells(row))
+    show_page(table, page)
 
 
 @app.command("search")
@@ -103,7 +103,7 @@ def search(
     if as_json:
         print(json.dumps(page))
         return
-    _print(_found(page["items"]), page)
+    show_page(_found(page["items"]), page)
     if count:
         print(f"{page['count']} in all")
 
@@ -114,7 +114,7 @@ def _found(items: list[dict[str, Any]]) -> Table:
         row = [item["namespace"], item["key"], item["version"], item["owner"]]
         row += [", ".join(item["tags"]), item["updatedAt"][:19]]
         row += [json.dumps(item["metadata"], ensure_ascii=False)[:200]]
-        table.add_row(*(escape(str("" if cell is None else cell)) for cell in row))
+        table.add_row(*cells(row))
     return table
 
 
@@ -123,9 +123,3 @@ def _sorted_by(text: str) -> dict[str, str]:
     if direction in ("asc", "desc") and name:
         return {"field": name, "direction": direction}
     return {"field": text, "direction": "asc"}
-
-
-def _print(table: Table, page: dict[str, Any]) -> None:
-    Console().print(table)
-    if page["nextCursor"]:
-        print(f"more: --cursor {page['nextCursor']}")

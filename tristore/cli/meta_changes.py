@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import typer
 
 from tristore.cli.client import Client
+from tristore.cli.document import document
 from tristore.cli.meta_place import (
     IfMatch,
     Key,
     Namespace,
-    document,
     if_match,
     record_path,
     show_record,

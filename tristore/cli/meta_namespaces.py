@@ -8,9 +8,11 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tristore.cli.client import Client, folding
-from tristore.cli.meta_place import BASE, document
+from tristore.cli.client import Client
+from tristore.cli.document import document
+from tristore.cli.meta_place import BASE
 from tristore.cli.options import AsJson, DataDir, Token, Url
+from tristore.cli.tables import folding
 
 _PATH = f"{BASE}/namespaces"
 

@@ -10,8 +10,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table
 
-from tristore.cli.client import Client, folding
+from tristore.cli.client import Client
 from tristore.cli.options import AsJson, Cursor, DataDir, Limit, Token, Url
+from tristore.cli.tables import folding, show_page
 from tristore.errors import Terminal
 
 app = typer.Typer(
@@ -50,9 +51,7 @@ def show_refusals(
         errors = "; ".join(f"{e['path']} {e['message']}" for e in item["errors"])
         row = [item["key"], item["filestore"].get("path", ""), item["reason"], item["at"][:19]]
         table.add_row(*(escape(str(cell)) for cell in [*row, errors]))
-    Console().print(table)
-    if page["nextCursor"]:
-        print(f"more: --cursor {page['nextCursor']}")
+    show_page(table, page)
 
 
 @app.command("pause")

@@ -9,9 +9,9 @@ from rich.markup import escape
 
 from tristore import failpoints, observe
 from tristore.cli import pipeline_export, pipeline_upkeep
-from tristore.cli.client import folding
 from tristore.cli.options import AsJson, DataDir
 from tristore.cli.pipeline_config import config_of, settings_of
+from tristore.cli.tables import folding
 from tristore.config import Settings
 
 app = typer.Typer(

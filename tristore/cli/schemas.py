@@ -12,6 +12,7 @@ from rich.table import Table
 
 from tristore.cli.client import Client
 from tristore.cli.options import AsJson, Cursor, DataDir, Limit, OnlyType, Token, Url
+from tristore.cli.tables import cells, show_page
 from tristore.errors import InvalidRequest, NotFound
 from tristore.events import strictjson
 
@@ -42,11 +43,9 @@ def show_all(
         return
     table = Table("type", "version", "status", "origin", "since")
     for item in page["items"]:
-        cells = [item["type"], item["version"], item["status"], item["origin"], item["createdAt"]]
-        table.add_row(*(escape(str("" if cell is None else cell)) for cell in cells))
-    Console().print(table)
-    if page["nextCursor"]:
-        print(f"more: --cursor {page['nextCursor']}")
+        row = [item["type"], item["version"], item["status"], item["origin"], item["createdAt"]]
+        table.add_row(*cells(row))
+    show_page(table, page)
 
 
 @app.command("show")

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tristore.cli.options import OwnFolder
+from tristore.cli.tables import of_one
 from tristore.cli.up import is_ready
 from tristore.config import Settings
 from tristore.errors import NotFound
@@ -46,10 +47,7 @@ def look(folder: Path) -> dict[str, Any]:
 
 
 def _table(found: dict[str, Any]) -> Table:
-    table = Table(show_header=False, box=None)
-    table.add_column()
-    # Folded, never cut: people copy these.
-    table.add_column(overflow="fold")
+    table = of_one()
     pids = ", ".join(f"{name} {pid}" for name, pid in found["pids"].items())
     rows = {**found, "pids": pids, "ready": "yes" if found["ready"] else "not yet"}
     for name, value in rows.items():

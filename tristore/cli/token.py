@@ -9,9 +9,9 @@ import typer
 from rich.console import Console
 
 from tristore import tokens
-from tristore.cli.client import folding
 from tristore.cli.database import with_connection
 from tristore.cli.options import AsJson, DataDir
+from tristore.cli.tables import folding
 from tristore.db.pool import Connection
 
 app = typer.Typer(help="Tokens: create, list, revoke.", no_args_is_help=True)

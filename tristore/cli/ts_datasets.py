@@ -10,10 +10,11 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tristore.cli.client import Client, folding, read_answer
+from tristore.cli.client import Client, read_answer
 from tristore.cli.counting import counted
 from tristore.cli.fs_progress import bytes_bar
 from tristore.cli.options import AsJson, Cursor, DataDir, Limit, Slug, Token, Url
+from tristore.cli.tables import folding, show_page
 from tristore.timestore.formats import EXTENSIONS
 
 app = typer.Typer(help="Datasets: list, create, show, alter, delete.", no_args_is_help=True)
@@ -45,9 +46,7 @@ def show_all(
         fed = "the log" if item["kind"] == "log" else "ingest"
         row = [item["slug"], fed, item["timeColumn"], item["granularity"], columns, _kept(item)]
         table.add_row(*map(escape, row))
-    Console().print(table)
-    if page["nextCursor"]:
-        print(f"more: --cursor {page['nextCursor']}")
+    show_page(table, page)
 
 
 @app.command("show")

@@ -8,8 +8,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tristore.cli.client import Client, folding
+from tristore.cli.client import Client
 from tristore.cli.options import AsJson, DataDir, From, Slug, To, Token, Url
+from tristore.cli.tables import folding
 
 _SQL = "/timestore/v1/sql"
 
