@@ -25,10 +25,11 @@ from tristore.http.access import Access
 from tristore.http.answers import answer_errors
 from tristore.http.bodies import Bodies
 from tristore.http.express import Express
+from tristore.http.meters import Meters
 from tristore.http.narrowing import narrow
 from tristore.http.pages import router as pages_router
 from tristore.http.readiness import Readiness
-from tristore.http.scrape import Meters, Scrape
+from tristore.http.scrape import Scrape
 from tristore.http.sessions_api import router as sessions_router
 from tristore.http.system_api import router as system_router
 from tristore.metastore.bulk_api import PATH as BULK
@@ -109,7 +110,7 @@ def create_app(settings: Settings, services: Sequence[str] = tuple(SERVICES)) ->
     app.add_middleware(Express, routes=app.routes)
     app.add_middleware(Bodies, max_bytes=settings.http.max_body_bytes, larger=larger)
     app.add_middleware(auth.Gate, login=pages.login)
-    app.add_middleware(Access, requests=meters.requests, seconds=meters.seconds)
+    app.add_middleware(Access, requests=meters.server.requests, seconds=meters.server.seconds)
     app.add_middleware(observe.RequestIds)
     return app
 
