@@ -93,23 +93,25 @@ def _truth(condition: Condition, value: Any, statement: Statement) -> str:
 
 
 def _moment(condition: Condition, value: Any, statement: Statement) -> str:
-    try:
-        found = _MOMENT.validate_python(value) if isinstance(value, str) else None
-    except ValidationError:
-        found = None
+    found = _parsed(_MOMENT, value)
     if found is None:
         raise _wrong(condition, "a time with a zone, such as 2026-11-15T10:00:00Z")
     return f"{statement.bind(found.isoformat())}::TIMESTAMPTZ"
 
 
 def _day(condition: Condition, value: Any, statement: Statement) -> str:
-    try:
-        found = _DATE.validate_python(value) if isinstance(value, str) else None
-    except ValidationError:
-        found = None
+    found = _parsed(_DATE, value)
     if found is None:
         raise _wrong(condition, "a date, such as 2026-11-15")
     return f"{statement.bind(found.isoformat())}::DATE"
+
+
+def _parsed(kind: TypeAdapter[Any], value: Any) -> Any:
+    """What a text says; None where it does not say such a thing."""
+    try:
+        return kind.validate_python(value) if isinstance(value, str) else None
+    except ValidationError:
+        return None
 
 
 def _wrong(condition: Condition, wanted: str) -> InvalidQuery:

@@ -1,5 +1,6 @@
 """Growth and churn of storage over HTTP: as JSON, CSV, Arrow IPC, or a chart."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -49,6 +50,7 @@ def _folder(text: str) -> str:
 MountName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 Prefix = Annotated[str, Field(max_length=4096), AfterValidator(_folder)]
 Format = Literal["json", "csv", "arrow", "svg"]
+_Rows = list[dict[str, Any]]
 
 
 class StorageQuery(BaseModel):
@@ -86,13 +88,11 @@ async def grown(request: Request, query: Annotated[GrowthQuery, Query()]) -> Res
     tables = await _tables(request)
     await _refuse_unknown(request, tables, query.mount)
     question = growth.query(tables, folder, asked, _rows_format(format))
-    answer = await _run(request, question)
-    if format in ("csv", "arrow"):
-        return answered(answer)
-    points = _objects(answer)
-    if format == "json":
-        return _json({"points": points, **_origin(answer)})
-    return _svg(charts.growth(points, window.moment(asked.end), headings.growth(folder, asked)))
+
+    def chart(points: _Rows) -> str:
+        return charts.growth(points, window.moment(asked.end), headings.growth(folder, asked))
+
+    return _told(await _run(request, question), format, "points", chart)
 
 
 @router.get("/churn", dependencies=_READING)
@@ -105,13 +105,11 @@ async def churned(request: Request, query: Annotated[ChurnQuery, Query()]) -> Re
     tables = await _tables(request)
     await _refuse_unknown(request, tables, query.mount)
     question = churn.query(tables, folder, asked, _rows_format(format))
-    answer = await _run(request, question)
-    if format in ("csv", "arrow"):
-        return answered(answer)
-    items = _objects(answer)
-    if format == "json":
-        return _json({"items": items, **_origin(answer)})
-    return _svg(charts.churn(items, query.by, headings.churn(folder, asked)))
+
+    def chart(items: _Rows) -> str:
+        return charts.churn(items, query.by, headings.churn(folder, asked))
+
+    return _told(await _run(request, question), format, "items", chart)
 
 
 def _format(request: Request, query: StorageQuery) -> str:
@@ -184,7 +182,7 @@ def _whole_hours(query: ChurnQuery) -> tuple[float, float]:
     return begin, end if query.until else end - end % window.HOUR + window.HOUR
 
 
-def _objects(answer: requests.Answer) -> list[dict[str, Any]]:
+def _objects(answer: requests.Answer) -> _Rows:
     told = orjson.loads(answer.body)
     names = [column["name"] for column in told["columns"]]
     return [dict(zip(names, row, strict=True)) for row in told["rows"]]
@@ -195,9 +193,14 @@ def _origin(answer: requests.Answer) -> dict[str, Any]:
     return {name: answer.meta.get(name) for name in names}
 
 
-def _json(body: dict[str, Any]) -> Response:
-    return Response(orjson.dumps(body), media_type="application/json")
-
-
-def _svg(drawn: str) -> Response:
-    return Response(drawn, media_type=_SVG, headers=_SVG_HEADERS)
+def _told(
+    answer: requests.Answer, format: str, name: str, chart: Callable[[_Rows], str]
+) -> Response:
+    """CSV and Arrow are passed on as the worker wrote them; `name` is what JSON calls the rows."""
+    if format in ("csv", "arrow"):
+        return answered(answer)
+    rows = _objects(answer)
+    if format == "json":
+        body = orjson.dumps({name: rows, **_origin(answer)})
+        return Response(body, media_type="application/json")
+    return Response(chart(rows), media_type=_SVG, headers=_SVG_HEADERS)
