@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Iterator
-from uuid import uuid4
 
 import obstore
 import orjson
@@ -14,10 +13,10 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 
 from tests.support import log_tables
 from tests.support.s3 import S3Server, moto
-from tristore.config import Settings, TimestoreSettings
+from tests.support.s3_tables import own_place
 from tristore.pipeline.s3_files import store
 from tristore.timestore.child import Surroundings
-from tristore.timestore.place import Place, tables_place
+from tristore.timestore.place import Place
 from tristore.timestore.requests import Answer, Limits, Query, Source
 from tristore.timestore.snapshot import through_app
 from tristore.timestore.workers import Workers
@@ -36,14 +35,7 @@ def server() -> Iterator[S3Server]:
 
 @pytest.fixture
 def root(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Place:
-    for name, value in server.environment("TABLES").items():
-        monkeypatch.setenv(name, value)
-    given = TimestoreSettings(
-        root=f"s3://{server.bucket}/own/{uuid4().hex}",
-        s3_endpoint=server.url,
-        s3_credentials="env:TABLES",
-    )
-    return tables_place(Settings(timestore=given))
+    return own_place(server, monkeypatch)
 
 
 def rows(*numbers: int) -> pa.Table:

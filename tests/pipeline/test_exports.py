@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import obstore
 import pyarrow.csv as pc
@@ -18,8 +17,8 @@ from pyspark.sql import SparkSession
 from tests.pipeline import log_rows
 from tests.pipeline.micro_batches import append, fill
 from tests.support.s3 import S3Server, moto
+from tests.support.s3_tables import own_place
 from tristore import failpoints
-from tristore.config import Settings, TimestoreSettings
 from tristore.errors import AlreadyExists, InvalidRequest, NotFound
 from tristore.pipeline import exporting, exports, log
 from tristore.pipeline.catalogue import find, table_of
@@ -29,7 +28,6 @@ from tristore.pipeline.lifecycle import Lifecycle
 from tristore.pipeline.s3_files import store
 from tristore.pipeline.session import PipelineConfig
 from tristore.pipeline.tools import Tools
-from tristore.timestore.place import Place, tables_place
 
 OUTBOX = "SELECT envelope::jsonb->'payload' FROM bus.outbox ORDER BY id"
 MIDNIGHT = "2026-03-02T00:00:00+00:00"
@@ -137,7 +135,7 @@ def test_on_s3_partitions_close_and_exports_end_as_in_a_folder(
     tools: Tools, server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tools, 2, 40)
-    place = on(server, monkeypatch)
+    place = own_place(server, monkeypatch)
     root, options = place.uri, dict(place.options)
     folder = table_of(tools.config, find(tools.config, "events")).place.local
     there = replace(tools.config, tables_root=root, tables_options=options)
@@ -162,14 +160,6 @@ def test_on_s3_partitions_close_and_exports_end_as_in_a_folder(
     assert told(tools)[0]["target"].startswith(f"{root}/_exports/")
     target = str(told(tools)[2]["target"])
     assert DeltaTable(target, storage_options=options).to_pyarrow_table().num_rows == 80
-
-
-def on(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Place:
-    for name, value in server.environment("TABLES").items():
-        monkeypatch.setenv(name, value)
-    root = f"s3://{server.bucket}/{uuid4().hex}"
-    given = TimestoreSettings(root=root, s3_endpoint=server.url, s3_credentials="env:TABLES")
-    return tables_place(Settings(timestore=given))
 
 
 def upload(folder: Path, config: PipelineConfig) -> None:

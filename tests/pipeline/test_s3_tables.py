@@ -4,7 +4,6 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +11,7 @@ from pyspark.sql import SparkSession
 from tests.pipeline import driver, log_rows
 from tests.pipeline.filestore_story import story
 from tests.support.s3 import S3Server, moto, rclone
+from tests.support.s3_tables import own_place
 from tristore.config import Settings, TimestoreSettings
 from tristore.errors import StartRefused
 from tristore.pipeline import jobs, reach
@@ -30,19 +30,7 @@ def server() -> Iterator[S3Server]:
 
 @pytest.fixture
 def tables(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Place:
-    return place(server, monkeypatch)
-
-
-def place(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """As settings and the environment make it."""
-    for name, value in server.environment("TABLES").items():
-        monkeypatch.setenv(name, value)
-    given = TimestoreSettings(
-        root=f"s3://{server.bucket}/own/{uuid4().hex}",
-        s3_endpoint=server.url,
-        s3_credentials="env:TABLES",
-    )
-    return tables_place(Settings(timestore=given))
+    return own_place(server, monkeypatch)
 
 
 def test_a_driver_killed_between_two_commits_leaves_each_event_once(
@@ -83,7 +71,7 @@ def test_a_store_that_ignores_conditions_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with rclone(tmp_path / "served") as server, pytest.raises(StartRefused, match="If-None-Match"):
-        reach.refuse_store_without_conditions(place(server, monkeypatch))
+        reach.refuse_store_without_conditions(own_place(server, monkeypatch))
 
 
 def test_keys_that_are_not_there_are_named(server: S3Server) -> None:
