@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import log_tables
 from tests.support.waiting import until
-from tristore.errors import InvalidRequest, TookTooLong, Unavailable
+from tristore.errors import InvalidRequest, SqlForbidden, TookTooLong, Unavailable
 from tristore.problem import STATUS
 from tristore.timestore import tail
 from tristore.timestore.child import Surroundings
@@ -99,6 +99,24 @@ async def test_a_worker_has_no_secrets_in_its_environment_and_may_write_no_file(
     limits = Path(f"/proc/{pid}/limits").read_text()
     (line,) = [line for line in limits.splitlines() if line.startswith("Max file size")]
     assert line.split()[3:5] == ["0", "0"]
+
+
+async def test_what_the_platform_asks_can_open_the_tables_alone(
+    alone: Workers, tmp_path: Path
+) -> None:
+    """Its statements share an instance: nothing of one is left to the next, not even its end."""
+    outside = tmp_path.parent / f"{tmp_path.name}-outside.csv"
+    for place in (outside, tmp_path / "inside.csv"):
+        place.write_text("n\n7\n")
+    inside = Query([], f"SELECT n FROM read_csv('{tmp_path}/inside.csv')")
+    assert b'"rows":[[7]]' in (await alone.run(inside)).body
+    for refused in (outside, "/etc/passwd", tmp_path / ".." / outside.name):
+        with pytest.raises(SqlForbidden):
+            await alone.run(Query([], f"SELECT * FROM read_csv('{refused}')"))
+    await alone.run(Query([EVENTS], "SELECT count(*) FROM events"))
+    with pytest.raises(InvalidRequest, match="events"):
+        await alone.run(Query([], "SELECT count(*) FROM events"))
+    assert b'"rows":[[7]]' in (await alone.run(inside)).body
 
 
 async def test_workers_take_turns(workers: Workers) -> None:
