@@ -124,6 +124,11 @@ def test_what_cannot_be_exported_is_refused_with_the_reason(tools: Tools) -> Non
     found = exports.state(url, number)
     assert (found["state"], "no rows yet" in str(found["error"])) == ("failed", True)
 
+    log_rows.append(url, 10)
+    early = exports.queue(url, "events", "csv", "early", (None, None))
+    Lifecycle(tools.spark, tools.config).step()
+    assert exports.state(url, early)["state"] == "queued", "its table has yet to begin"
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[S3Server]:

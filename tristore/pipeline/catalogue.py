@@ -51,10 +51,11 @@ def mark(config: PipelineConfig) -> Mark:
     return Mark(*row)
 
 
-def holds(config: PipelineConfig, dataset: Dataset, table: DeltaTable, mark: Mark) -> bool:
-    """Whether everything that was there at the mark is in the table."""
+def holds(config: PipelineConfig, dataset: Dataset, table: DeltaTable | None, mark: Mark) -> bool:
+    """Whether everything that was there at the mark is in the table, which may not have begun."""
     if dataset.kind == "log":
-        return (table.transaction_version(through_app(dataset.slug)) or 0) >= mark.log
+        app = through_app(dataset.slug)
+        return ((table.transaction_version(app) if table else 0) or 0) >= mark.log
     given = {"dataset": dataset.slug, "position": mark.ingests}
     with psycopg.connect(config.database_url) as conn:
         row = conn.execute(_sql.staged, given).fetchone()

@@ -64,8 +64,9 @@ class Lifecycle:
         for dataset in found:
             self._attempt(f"upkeep of {dataset.slug}", partial(self._keep, dataset, mark))
         self._attempt("requests", self._requests)
-        # A dataset without a table holds all there is: its export says so.
-        empty = {one.slug: mark.at for one in known if one not in found}
+        # A dataset for which nothing was ever told has no table: its export says so.
+        without = [one for one in known if one not in found]
+        empty = {one.slug: mark.at for one in without if self._has_all(one, None, mark)}
         self._attempt("exports", partial(self._exports, empty))
         self._occasionally(found, mark)
 
@@ -87,12 +88,15 @@ class Lifecycle:
 
     def _remember(self, dataset: Dataset, handle: DeltaTable, mark: Mark) -> None:
         """Rows come all the time: a table need only hold what was there at an earlier mark."""
-        config = self._tools.config
         waiting = self._marks.setdefault(dataset.slug, mark)
-        unfed = dataset.slug in _BY_CHOICE and not config.filestore_sync
-        if unfed or catalogue.holds(config, dataset, handle, waiting):
+        if self._has_all(dataset, handle, waiting):
             self._reached[dataset.slug] = waiting.at
             self._marks[dataset.slug] = mark
+
+    def _has_all(self, dataset: Dataset, handle: DeltaTable | None, mark: Mark) -> bool:
+        config = self._tools.config
+        unfed = dataset.slug in _BY_CHOICE and not config.filestore_sync
+        return unfed or catalogue.holds(config, dataset, handle, mark)
 
     def _requests(self) -> None:
         url = self._tools.config.database_url

@@ -12,6 +12,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import RemoveAction
 
 from tristore.errors import OutcomeUnknown
+from tristore.pipeline import log_checkpoints
 from tristore.pipeline.contents import SORTED, TableFile, contents
 from tristore.pipeline.datafiles import DataFile
 from tristore.pipeline.locks import TableLocks
@@ -64,10 +65,12 @@ def commit(table: Table, locks: TableLocks, change: Change) -> bool:
                 return False
             try:
                 _commit(handle, table, change)
-                return True
             except (DeltaError, OSError) as error:
                 # It may have succeeded all the same; the next look at the table tells.
                 _log.warning("%s of %s: %s", change.action, table.name, error)
+            else:
+                log_checkpoints.after_commit(table.place, handle.version() + 1)
+                return True
     raise OutcomeUnknown(
         f"the {change.action} of table {table.name} could not be committed in {_TRIES} tries; "
         "it is safe to try again"
@@ -87,6 +90,7 @@ def _commit(handle: DeltaTable, table: Table, change: Change) -> None:
             custom_metadata={"action": change.action, commit_digest.KEY: told},
             app_transactions=[Transaction(_app(table), number)],
         ),
+        post_commithook_properties=log_checkpoints.NONE,
     )
 
 

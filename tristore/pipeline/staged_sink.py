@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 
 from tristore.errors import TristoreError
 from tristore.failpoints import failpoint
-from tristore.pipeline import batches, staged_files, staged_sweep, writing
+from tristore.pipeline import batches, log_checkpoints, staged_files, staged_sweep, writing
 from tristore.pipeline.batches import Waiting
 from tristore.pipeline.checkpoint import Checkpoint, Span
 from tristore.pipeline.datafiles import DataFile
@@ -142,7 +142,7 @@ def _prepare(table: Table, columns: Sequence[Column]) -> None:
     known = {column.name for column in table.schema().fields}
     new: list[Field] = [column for column in wanted.fields if column.name not in known]
     if new:
-        table.place.table().alter.add_columns(new)
+        table.place.table().alter.add_columns(new, post_commithook_properties=log_checkpoints.NONE)
 
 
 def _struct(columns: Sequence[Column]) -> StructType:

@@ -7,6 +7,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError
 
 from tristore.errors import CheckpointMismatch, OutcomeUnknown
+from tristore.pipeline import log_checkpoints
 from tristore.pipeline.checkpoint import Checkpoint, Span
 from tristore.pipeline.datafiles import DataFile
 from tristore.timestore import commit_digest
@@ -81,10 +82,12 @@ class Table:
                 return
             try:
                 self._commit(table, batch, files)
-                return
             except (DeltaError, OSError) as error:
                 # It may have succeeded all the same; the next look at the table tells.
                 _log.warning("commit of batch %d to %s: %s", batch.batch_id, self.name, error)
+            else:
+                log_checkpoints.after_commit(self.place, table.version() + 1)
+                return
         raise OutcomeUnknown(
             f"batch {batch.batch_id} could not be committed to table {self.name} in {_TRIES} "
             "tries; it is safe to run the pipeline again"
@@ -126,6 +129,7 @@ class Table:
             schema=table.schema(),
             partition_by=[self.partition],
             commit_properties=properties,
+            post_commithook_properties=log_checkpoints.NONE,
         )
 
     def _through(self, table: DeltaTable) -> int | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from tristore.pipeline import s3_folders
+from tristore.pipeline import log_checkpoints, s3_folders
 from tristore.pipeline.catalogue import datasets, table_of
 from tristore.pipeline.tools import Tools
 from tristore.timestore.dataset import Dataset
@@ -26,13 +26,21 @@ def vacuum(tools: Tools, dataset: Dataset, keep_hours: int | None = None) -> int
     hours = tools.config.upkeep.keep_hours if keep_hours is None else keep_hours
     table = table_of(tools.config, dataset)
     with tools.locks.of(table.name):
-        handle = _with_properties(table.place.table(), tools.config.upkeep.keep_hours)
-    removed = handle.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+        handle = _with_properties(
+            log_checkpoints.whole(table.place), tools.config.upkeep.keep_hours
+        )
+    removed = handle.vacuum(
+        hours,
+        dry_run=False,
+        enforce_retention_duration=False,
+        full=True,
+        post_commithook_properties=log_checkpoints.NONE,
+    )
     if table.place.local is not None:
         _remove_empty(table.place.local / "data", hours)
-    handle = table.place.table()
-    handle.create_checkpoint()
-    handle.cleanup_metadata()
+    log_checkpoints.make(table.place)
+    table.place.table().cleanup_metadata()
+    log_checkpoints.sweep(table.place)
     return len(removed)
 
 
@@ -69,7 +77,7 @@ def _with_properties(handle: DeltaTable, hours: int) -> DeltaTable:
         "delta.deletedFileRetentionDuration": f"interval {max(hours, 24)} hours",
     }
     if any(handle.metadata().configuration.get(name) != text for name, text in wanted.items()):
-        handle.alter.set_table_properties(wanted)
+        handle.alter.set_table_properties(wanted, post_commithook_properties=log_checkpoints.NONE)
     return handle
 
 

@@ -15,7 +15,7 @@ from pyarrow.dataset import Dataset, dataset
 from pyarrow.fs import PyFileSystem
 
 from tristore.errors import TableDamaged, Unavailable
-from tristore.timestore import commit_digest
+from tristore.timestore import log_integrity
 from tristore.timestore.place import Place
 
 # Delta's names of primitive types, in SQL.
@@ -138,10 +138,11 @@ class Tables:
                 return known.snapshot
             begin = known.snapshot.version
         elif place.exists():
+            log_integrity.refuse_checkpoint(place)
             handle = place.table()
         else:
             return None
-        _refuse_changed(place, begin, handle.version())
+        log_integrity.refuse_changed(place, begin, handle.version())
         found = _snapshot(name, folder, place, handle)
         commit = _commit(place, found.version)
         if commit is not None:
@@ -161,17 +162,6 @@ def _commit(place: Place, version: int) -> tuple[int, int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _refuse_changed(place: Place, after: int, through: int) -> None:
-    """Reads the commits of `(after, through]` that no checkpoint stands for."""
-    if place.local is None:
-        return
-    log = place.local / "_delta_log"
-    newest = max((int(file.name[:20]) for file in log.glob("*.checkpoint*.parquet")), default=-1)
-    for version in range(max(after, newest) + 1, through + 1):
-        if not commit_digest.agrees(log / f"{version:020}.json"):
-            raise ValueError(f"commit {version} is not as it was written")
 
 
 def _snapshot(name: str, folder: str, place: Place, handle: DeltaTable) -> Snapshot:
