@@ -5,6 +5,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from faults import driver
+from faults.driver import START_SECONDS
 from faults.process import Process
 from faults.stage import Outcome, Stage
 from tests.pipeline import log_rows, soundness
@@ -20,30 +22,26 @@ POINTS = [
     *(f"pipeline.after_delta_commit:exit9:{table}" for table in (1, 2, 3)),
     "pipeline.before_spark_commit:exit9:1",
 ]
-START_SECONDS = 240
-QUICK = {"TRISTORE_TIMESTORE__TRIGGER_SECONDS": "0.2", "TRISTORE_SPARK_MASTER": "local[2]"}
 _LAST = "SELECT last FROM bus.ingress_head"
+_NOTHING = "SELECT 0"
 
 
 def killed(stage: Stage, point: str) -> Outcome:
     """F34: kill -9 after the offsets, after the files, between and after the Delta commits."""
-    stage, per_fault = _own(stage), max(10, stage.events // stage.faults)
+    stage, per_fault = driver.own(stage), max(10, stage.events // stage.faults)
     for _ in range(stage.faults):
-        _append(stage, per_fault)
-        with stage.part("pipeline", "run", TRISTORE_FAILPOINTS=point, **QUICK) as process:
-            java = java_of(process.pid)
-            wait_until(process.was_killed, START_SECONDS)
-        wait_until(lambda java=java: gone(java), 60)
-    return _caught_up(stage, stage.faults)
+        append(stage, per_fault)
+        driver.kill_at(stage, point)
+    return caught_up(stage, stage.faults)
 
 
 def killed_by_chance(stage: Stage) -> Outcome:
     """F34: kill -9 of Python and Java at any moment, while events stream."""
-    stage = _own(stage)
-    with _streaming(stage):
+    stage = driver.own(stage)
+    with streaming(stage):
         for _ in range(stage.faults):
             begun = _through(stage)
-            with stage.part("pipeline", "run", **QUICK) as process:
+            with driver.running(stage) as process:
                 java = java_of(process.pid)
                 wait_until(lambda begun=begun: _through(stage) > begun, START_SECONDS)
                 threading.Event().wait(stage.chance.random() * 3)
@@ -51,63 +49,53 @@ def killed_by_chance(stage: Stage) -> Outcome:
                     java.kill()
                 process.kill()
             wait_until(lambda java=java: gone(java), 60)
-    return _caught_up(stage, stage.faults)
+    return caught_up(stage, stage.faults)
 
 
 def two_at_once(stage: Stage) -> Outcome:
     """F35: two drivers on one checkpoint; one may give up, neither may write twice."""
-    stage = _own(stage)
-    with _streaming(stage), _driver(stage) as first, _driver(stage) as second:
+    stage = driver.own(stage)
+    with streaming(stage), driver.running(stage) as first, driver.running(stage) as second:
         reached = _through(stage)
         wait_until(lambda: _through(stage) > reached or _ended(first, second), START_SECONDS)
-    return _caught_up(stage, 2)
+    return caught_up(stage, 2)
 
 
 def checkpoint_lost(stage: Stage) -> Outcome:
     """F35: without its checkpoint a driver refuses the tables, which stay as they are."""
-    stage = _own(stage)
-    _append(stage, stage.events)
-    _caught_up(stage, 1)
+    stage = driver.own(stage)
+    append(stage, stage.events)
+    caught_up(stage, 1)
     checkpoint = stage.settings.data_dir.absolute() / "pipeline" / "checkpoint"
     kept = checkpoint.with_name("kept")
     for _ in range(stage.faults):
         checkpoint.rename(kept)
-        with stage.part("pipeline", "run", **QUICK) as process:
+        with driver.running(stage) as process:
             wait_until(lambda process=process: process.poll() is not None, START_SECONDS)
             assert process.says("table events ends at sequence"), process.output()[-500:]
         shutil.rmtree(checkpoint)
         kept.rename(checkpoint)
-        _append(stage, 10)
-    return _caught_up(stage, stage.faults)
+        append(stage, 10)
+    return caught_up(stage, stage.faults)
 
 
-def _own(stage: Stage) -> Stage:
-    """With tables and a checkpoint that no other run has seen."""
-    return stage.with_settings(data_dir=stage.folder / "data")
-
-
-def _caught_up(stage: Stage, faults: int) -> Outcome:
+def caught_up(stage: Stage, faults: int, asked: str = _NOTHING, **settings: str) -> Outcome:
+    """A driver that is left alone brings what lacks, and does all that `asked` counts."""
     last = int(stage.value(_LAST))
-    with _driver(stage):
-        wait_until(lambda: _all_through(stage, last), START_SECONDS)
+    with driver.running(stage, **settings):
+        wait_until(lambda: _all_through(stage, last) and not stage.value(asked), START_SECONDS)
     soundness.check(stage.url, tables_place(stage.settings))
     return Outcome(last, faults)
 
 
 @contextmanager
-def _driver(stage: Stage) -> Iterator[Process]:
-    with stage.part("pipeline", "run", **QUICK) as process:
-        yield process
-
-
-@contextmanager
-def _streaming(stage: Stage) -> Iterator[None]:
+def streaming(stage: Stage) -> Iterator[None]:
     """Events that keep coming, as many as the run is worth, for the length of the block."""
     stop = threading.Event()
 
     def write() -> None:
         while not stop.wait(0.1):
-            _append(stage, 20)
+            append(stage, 20)
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -118,7 +106,7 @@ def _streaming(stage: Stage) -> Iterator[None]:
         writer.join()
 
 
-def _append(stage: Stage, count: int) -> None:
+def append(stage: Stage, count: int) -> None:
     log_rows.append(stage.url, count)
     story(stage.url)
 

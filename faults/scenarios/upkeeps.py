@@ -1,12 +1,11 @@
 """The upkeep of tables under faults: every row once, every closing and export told once."""
 
-from faults.scenarios.pipelines import QUICK, START_SECONDS
+from faults import driver
+from faults.driver import OFTEN
+from faults.scenarios.pipelines import append, caught_up, streaming
 from faults.stage import Outcome, Stage
-from tests.pipeline import log_rows, soundness
-from tests.pipeline.filestore_story import story
-from tests.support.waiting import wait_until
+from tests.pipeline import log_rows
 from tristore.pipeline import exports
-from tristore.timestore.place import tables_place
 
 POINTS = [
     *(
@@ -15,7 +14,9 @@ POINTS = [
     ),
     *(f"exporting.{step}:exit9:1" for step in ("after_write", "after_rename", "after_postgres")),
 ]
-OFTEN = {**QUICK, "TRISTORE_TIMESTORE__LIFECYCLE_SECONDS": "0.3"}
+CROWDED = [
+    f"compaction.{step}:exit9:1" for step in ("before_write", "after_write", "after_delta_commit")
+]
 _OPEN = """
     SELECT (SELECT count(*) FROM timestore.partitions WHERE state = 'open')
         + (SELECT count(*) FROM timestore.exports WHERE state IN ('queued', 'running'))
@@ -26,25 +27,43 @@ _OPEN = """
 """
 _TWICE = """
     SELECT count(*) - count(DISTINCT (told->>'dataset', told->>'partition', told->>'revision',
-        told->>'exportId')) FROM (SELECT envelope::jsonb->'payload' AS told FROM bus.outbox) AS o
+        told->>'exportId'))
+    FROM (SELECT envelope::jsonb->>'type' AS type, envelope::jsonb->'payload' AS told
+        FROM bus.outbox) AS o
+    WHERE type IN ('timestore.partition.closed', 'timestore.dataset.exported')
 """
 _CLOSED = "SELECT sum(revision) FROM timestore.partitions"
 _TOLD = "SELECT count(*) FROM bus.outbox WHERE envelope::jsonb->>'type' = %s"
+# Partitions that never close are merged while they are open.
+_STAY_OPEN = "UPDATE timestore.datasets SET lateness_seconds = 2000000000"
 
 
 def killed(stage: Stage, point: str) -> Outcome:
     """F34: kill -9 of the driver at each step of a closing or an export; late rows in between."""
-    stage = stage.with_settings(data_dir=stage.folder / "data")
+    stage = driver.own(stage)
     for number in range(stage.faults):
-        log_rows.append(stage.url, max(10, stage.events // stage.faults))
-        story(stage.url)
+        append(stage, max(10, stage.events // stage.faults))
         exports.queue(stage.url, "events", "parquet", f"export-{number}", (None, None))
-        with stage.part("pipeline", "run", TRISTORE_FAILPOINTS=point, **OFTEN) as process:
-            wait_until(process.was_killed, START_SECONDS)
-    with stage.part("pipeline", "run", **OFTEN):
-        wait_until(lambda: stage.value(_OPEN) == 0, START_SECONDS)
-    soundness.check(stage.url, tables_place(stage.settings))
-    assert stage.value(_TWICE) == 0
-    assert stage.value(_TOLD, "timestore.partition.closed") == stage.value(_CLOSED) > 0
+        driver.kill_at(stage, point, **OFTEN)
+    outcome = caught_up(stage, stage.faults, _OPEN, **OFTEN)
+    check_told(stage)
+    assert stage.value(_TOLD, "timestore.partition.closed") > 0
     assert stage.value(_TOLD, "timestore.dataset.exported") == stage.faults
-    return Outcome(int(stage.value("SELECT last FROM bus.ingress_head")), stage.faults)
+    return outcome
+
+
+def crowded(stage: Stage, point: str) -> Outcome:
+    """F34: kill -9 of the driver at each step of a compaction, while events stream."""
+    stage, merging = driver.own(stage), {**OFTEN, "TRISTORE_TIMESTORE__COMPACT_FILES": "2"}
+    log_rows.execute(stage.url, _STAY_OPEN)
+    for _ in range(stage.faults):
+        with streaming(stage):
+            driver.kill_at(stage, point, **merging)
+    return caught_up(stage, stage.faults)
+
+
+def check_told(stage: Stage) -> None:
+    """Each revision of a partition and each export is told once."""
+    assert stage.value(_TWICE) == 0
+    closed = stage.value(_CLOSED) or 0
+    assert stage.value(_TOLD, "timestore.partition.closed") == closed

@@ -2,63 +2,21 @@
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
-import orjson
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.pipeline import log_rows
+from tests.pipeline.damage import Reader, changed, flipped
 from tests.pipeline.filestore_story import story
 from tristore.errors import TableDamaged
-from tristore.pipeline import catalogue, jobs
+from tristore.pipeline import jobs, log_checkpoints
 from tristore.pipeline.session import PipelineConfig
 from tristore.timestore.logrows import LogRows
-from tristore.timestore.offer import Offers
-from tristore.timestore.query import Engine
-from tristore.timestore.query_api import source
-from tristore.timestore.requests import Query
-from tristore.timestore.tail import LogTail
 
 # Spark takes its time on a busy machine.
 pytestmark = pytest.mark.timeout(400)
 FLIPS = 12
-ALL_EVENTS = "SELECT * FROM events ORDER BY ingress_sequence"
-
-
-@contextmanager
-def changed(file: Path, content: bytes) -> Iterator[None]:
-    before = file.read_bytes()
-    file.write_bytes(content)
-    yield
-    file.write_bytes(before)
-
-
-def flipped(content: bytes, bit: int) -> bytes:
-    found = bytearray(content)
-    found[bit // 8] ^= 1 << bit % 8
-    return bytes(found)
-
-
-class Reader:
-    """A worker that has seen nothing yet, without its process."""
-
-    def __init__(self, config: PipelineConfig, log: LogRows) -> None:
-        self._config = config
-        self._log = log
-
-    def rows(self, table: str, sql: str) -> Any:
-        engine = Engine(Offers(self._config.tables, LogTail(self._log), 2))
-        asked = Query([source(catalogue.find(self._config, table))], sql)
-        return orjson.loads(engine.run(asked).body)["rows"]
-
-    def events(self) -> Any:
-        return self.rows("events", ALL_EVENTS)
-
-    def activity(self) -> Any:
-        return self.rows("filestore_activity", "SELECT count(*) FROM filestore_activity")
 
 
 @pytest.fixture
@@ -98,3 +56,23 @@ def test_damage_is_told_and_other_tables_are_read(config: PipelineConfig, reader
                 except TableDamaged as error:
                     assert "table events" in str(error)
                 assert reader.activity() == [[6]]
+
+    # A checkpoint stands for all of them: one bit of it may make files or rows vanish.
+    log_checkpoints.make(config.tables.child("events"))
+    (checkpoint,) = local.glob("_delta_log/*.checkpoint.parquet")
+    assert reader.events() == wanted
+    whole = checkpoint.read_bytes()
+    bits = [dice.randrange(8 * len(whole)) for _ in range(FLIPS)]
+    for content in [whole[: len(whole) // 2], b"", *(flipped(whole, bit) for bit in bits)]:
+        with changed(checkpoint, content):
+            with pytest.raises(TableDamaged, match="table events"):
+                reader.events()
+            assert reader.activity() == [[6]]
+    hint = local / "_delta_log" / "_last_checkpoint"
+    whole = hint.read_bytes()
+    for bit in random.Random(33).sample(range(8 * len(whole)), FLIPS):
+        with changed(hint, flipped(whole, bit)):
+            try:
+                assert reader.events() == wanted
+            except TableDamaged as error:
+                assert "table events" in str(error)

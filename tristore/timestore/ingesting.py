@@ -132,6 +132,7 @@ class Ingesting:
         except _AWAY as error:
             # The file stays: a batch may name it.
             return Taken(await self._outcome(batch.file, error))
+        failpoint("ingest.after_commit")
         return Taken(made)
 
     async def _winner(self, asked: Asked, batch: NewBatch) -> Batch:

@@ -20,16 +20,12 @@ def refuse_checkpoint(place: Place, after: int = -1) -> int:
 
 
 def refuse_changed(place: Place, after: int, through: int) -> None:
-    """Of `(after, through]` the checkpoint and the commits that may have been read: a table that
-    is loaded begins at its checkpoint, one that is brought up to date may pass it by."""
+    """Of `(after, through]` the newest checkpoint, and the commits that none stands for."""
     if place.local is None:
         return
     newest = refuse_checkpoint(place, after)
-    for version in range((newest if after < 0 else after) + 1, through + 1):
-        commit = place.local / "_delta_log" / f"{version:020}.json"
-        if version <= newest and not commit.exists():
-            continue
-        if not commit_digest.agrees(commit):
+    for version in range(max(after, newest) + 1, through + 1):
+        if not commit_digest.agrees(place.local / "_delta_log" / f"{version:020}.json"):
             raise ValueError(f"commit {version} is not as it was written")
 
 

@@ -1,0 +1,119 @@
+"""A Delta log is checkpointed with sums, and never when it is not as it was written."""
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import Schema
+
+from tristore.errors import TableDamaged
+from tristore.pipeline import log_checkpoints
+from tristore.pipeline.checkpoint import Span
+from tristore.pipeline.datafiles import describe
+from tristore.pipeline.table import Batch, Table
+from tristore.timestore import checksums
+from tristore.timestore.place import Place
+from tristore.timestore.snapshot import Tables
+
+ROWS = pa.table({"n": pa.array([1, 2], pa.int64())})
+SCHEMA = Schema.from_arrow(ROWS.schema.append(pa.field("day", pa.string())))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    table = Table("events", Place(str(tmp_path / "events")))
+    table.create(SCHEMA)
+    append(table, 3)
+    return table
+
+
+def append(table: Table, count: int) -> None:
+    base, first = log(table).parent, (table.through() or 0) // 2
+    for number in range(first, first + count):
+        folder = base / "data" / str(number) / "day=2026-03-01"
+        folder.mkdir(parents=True)
+        pq.write_table(ROWS, folder / "part-0.parquet")
+        files = describe(base, folder.parent, SCHEMA, "day")
+        table.append(Batch("app", number, Span("epoch", 2 * number, 2 * number + 2)), files)
+
+
+def log(table: Table) -> Path:
+    assert table.place.local is not None
+    return table.place.local / "_delta_log"
+
+
+def checkpoints(table: Table) -> list[Path]:
+    return sorted(log(table).glob("*.checkpoint.parquet"))
+
+
+def flip(file: Path, dice: random.Random) -> bytes:
+    whole = file.read_bytes()
+    content, bit = bytearray(whole), dice.randrange(8 * len(whole))
+    content[bit // 8] ^= 1 << bit % 8
+    file.write_bytes(content)
+    return whole
+
+
+def through(table: Table) -> int:
+    """As a reader sees it that has not seen the table before."""
+    found = Tables(Place(str(log(table).parents[1]))).read("events", "events")
+    assert found is not None
+    return found.through
+
+
+def test_any_flipped_bit_of_a_checkpoint_is_noticed(table: Table) -> None:
+    log_checkpoints.make(table.place)
+    append(table, 1)
+    (file,) = checkpoints(table)
+    assert through(table) == 8
+    dice = random.Random(1)
+    for _ in range(150):
+        whole = flip(file, dice)
+        with pytest.raises(TableDamaged, match="table events"):
+            through(table)
+        file.write_bytes(whole)
+    flip(checksums.beside(file), dice)
+    with pytest.raises(TableDamaged):
+        through(table)
+
+
+def test_checkpoints_come_with_the_commits_and_their_sums_go_with_them(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_checkpoints, "_EVERY", 5)
+    append(table, 4)
+    (file,) = checkpoints(table)
+    assert (file.name[:20], checksums.beside(file).exists()) == (f"{5:020}", True)
+    assert through(table) == 14
+    file.unlink()
+    log_checkpoints.sweep(table.place)
+    assert not checksums.beside(file).exists()
+
+
+def test_one_that_was_killed_before_its_sums_is_read_and_made_again(table: Table) -> None:
+    table.place.table().create_checkpoint()
+    (file,) = checkpoints(table)
+    assert through(table) == 6
+    log_checkpoints.make(table.place)
+    assert checksums.beside(file).exists() and checksums.agree(file)
+    assert through(table) == 6
+
+
+def test_damage_is_not_carried_into_a_checkpoint(table: Table) -> None:
+    log_checkpoints.make(table.place)
+    append(table, 2)
+    commit = log(table) / f"{4:020}.json"
+    whole = commit.read_text("utf-8")
+    commit.write_text(whole.replace('"add":', '"adt":'), "utf-8")
+    with pytest.raises(TableDamaged, match="commit 4"):
+        log_checkpoints.make(table.place)
+    commit.write_text(whole, "utf-8")
+    (file,) = checkpoints(table)
+    content = flip(file, random.Random(1))
+    with pytest.raises(TableDamaged, match="checkpoint of version 3"):
+        log_checkpoints.make(table.place)
+    file.write_bytes(content)
+    log_checkpoints.make(table.place)
+    assert len(checkpoints(table)) == 2
