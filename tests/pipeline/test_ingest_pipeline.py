@@ -20,11 +20,13 @@ from tristore import failpoints
 from tristore.config import Settings, TimestoreSettings
 from tristore.db.pool import Pool, make_pool
 from tristore.errors import CheckpointMismatch
-from tristore.pipeline import batches, staged_sweep
+from tristore.pipeline import batches, exporting, exports, staged_sweep
 from tristore.pipeline.checkpoint import Checkpoint
 from tristore.pipeline.log import Position
 from tristore.pipeline.session import PipelineConfig
 from tristore.pipeline.staged import STAGED, staged_writer
+from tristore.pipeline.tools import Tools
+from tristore.timestore import chunks
 from tristore.timestore.datasets import Datasets, Wanted
 from tristore.timestore.ingest import Batch
 from tristore.timestore.ingesting import Asked, Ingesting, open_ingesting
@@ -215,6 +217,40 @@ async def test_what_is_deleted_damaged_or_of_no_use_harms_nothing_else(
     ]
     query = f"SELECT file FROM timestore.ingest_batches WHERE id = {waiting.id}"
     assert [str(row[0]).rpartition("/")[2] for row in log_rows.fetch(database, query)] == left
+
+
+def exported(spark: SparkSession, config: PipelineConfig, slug: str, format: str) -> Path:
+    number = exports.queue(config.database_url, slug, format, None, (None, None))
+    export = exports.claim(config.database_url, number)
+    assert export is not None and exporting.run(Tools(spark, config), export)
+    root = exporting.exports_place(config).local
+    assert root is not None
+    (file,) = (root / export.target).rglob(f"*.{format}")
+    return file
+
+
+async def test_an_export_holds_texts_as_they_are_and_columns_that_no_row_has_had(
+    spark: SparkSession, stage: Stage
+) -> None:
+    await stage.make("texts")
+    texts = [" both ends ", "  ", "\t", "", None, 'a,"b"\r\nc', "\\"]
+    await stage.send("texts", *(row(n, c_string=text) for n, text in enumerate(texts)))
+    run(spark, stage.config)
+    new = tuple(Column(f"new_{kind}", kind) for kind in TYPES)
+    await Datasets(stage.pool).alter(
+        "texts", lambda before: replace(before, columns=(*before.columns, *new)), "test"
+    )
+    names = [column.name for column in (*COLUMNS, *new)]
+    with exported(spark, stage.config, "texts", "csv").open("rb") as file:
+        (chunk,) = chunks.read(file, "csv", 0)
+    assert list(chunk.columns) == names and list(chunk.columns["c_string"]) == [
+        pa.scalar(text, pa.string()) for text in texts
+    ]
+    schema = pq.read_schema(exported(spark, stage.config, "texts", "parquet"))
+    assert schema.names == names
+    assert [schema.field(f"new_{kind}").type for kind in TYPES] == [
+        schema.field(f"c_{kind}").type for kind in TYPES
+    ]
 
 
 def test_another_databases_checkpoint_is_refused(

@@ -16,7 +16,15 @@ from tristore.timestore.place import Place
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_TIMES = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+# A quote is doubled, as RFC 4180 has it; Spark's own way is a backslash. Unless it is told not
+# to, Spark cuts blanks off both ends of a text.
+_CSV: dict[str, Any] = {
+    "header": True,
+    "escape": '"',
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "ignoreLeadingWhiteSpace": False,
+    "ignoreTrailingWhiteSpace": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +50,7 @@ def write(rows: DataFrame, place: Place, name: str, format: str) -> Written:
     counted = Observation()
     writer = rows.observe(counted, F.count(F.lit(1)).alias("rows")).write
     if format == "csv":
-        # A quote is doubled, as RFC 4180 has it; Spark's own way is a backslash.
-        writer.options(header=True, escape='"', timestampFormat=_TIMES).csv(str(folder))
+        writer.options(**_CSV).csv(str(folder))
     else:
         writer.parquet(str(folder))
     found = [file for file in folder.iterdir() if file.suffix == f".{format}"]

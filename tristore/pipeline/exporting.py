@@ -42,13 +42,18 @@ def run(tools: Tools, export: Export) -> bool:
         _run(tools, export)
         return True
     except Terminal as error:
-        exports.fail(tools.config.database_url, export, str(error), for_good=True)
+        _fail(tools, export, str(error), for_good=True)
     except Exception:
         _log.exception("export %d", export.id)
         told = "the export could not be written; the reason is in the pipeline's log"
-        for_good = export.attempts >= _MOST_ATTEMPTS
-        exports.fail(tools.config.database_url, export, told, for_good=for_good)
+        _fail(tools, export, told, for_good=export.attempts >= _MOST_ATTEMPTS)
     return False
+
+
+def _fail(tools: Tools, export: Export, told: str, *, for_good: bool) -> None:
+    if for_good:
+        shown.drop(exports_place(tools.config), export)
+    exports.fail(tools.config.database_url, export, told, for_good=for_good)
 
 
 def _run(tools: Tools, export: Export) -> None:
@@ -105,8 +110,17 @@ class _Writer:
         name = f"part-{number:04}"
         if self.export.format == "delta":
             return self._append(rows, name)
-        named = rows.select(*(column.name for column in self.dataset.columns))
-        return export_files.write(named, self.aside, name, self.export.format)
+        return export_files.write(self._named(rows), self.aside, name, self.export.format)
+
+    def _named(self, rows: DataFrame) -> DataFrame:
+        """A column that no row has had yet is not in the table; the dataset has it all the same."""
+        columns = [
+            F.col(column.name)
+            if column.name in rows.columns
+            else F.lit(None).cast(column.type).alias(column.name)
+            for column in self.dataset.columns
+        ]
+        return rows.select(*columns)
 
     def _rows(self, files: Sequence[TableFile]) -> DataFrame:
         time = F.col(self.dataset.time_column)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,12 @@ _MANIFEST = "_export.json"
 def aside(place: Place, export: Export) -> str:
     """S3 knows no renaming: there the files lie where they will be, and the manifest comes last."""
     return f".{export.id}.partial" if place.local else export.target
+
+
+def drop(place: Place, export: Export) -> None:
+    """What an export that failed for good has left aside: nobody comes back for it."""
+    if place.local is not None:
+        shutil.rmtree(place.local / aside(place, export), ignore_errors=True)
 
 
 def show(place: Place, export: Export, told: dict[str, Any]) -> None:
