@@ -171,6 +171,8 @@ def test_all_bad_rows_are_named_up_to_a_hundred(http: httpx.Client) -> None:
     given = [GOOD | {"celsius": "x" if n % 3 == 1 else n} for n in range(1000)]
     named = faults(one.rows(*given))
     assert named == [f"/rows/{n}/celsius" for n in range(1, 300, 3)]
+    given = [GOOD | {"at": "x"}, GOOD | {"at": None}, {"station": "a"}, GOOD]
+    assert faults(one.rows(*given)) == ["/rows/0/at", "/rows/1/at", "/rows/2/at"]
     body = "at,station,celsius\n" + f"{NOON},a,1\n" * 500 + f"{NOON},a,warm\n"
     answer = one.send(body.encode(), CSV)
     assert faults(answer) == ["/rows/500/celsius"]
@@ -227,9 +229,13 @@ def test_new_columns_are_taken_in_with_their_types(http: httpx.Client, staged: S
     types = {"n": "double", "s": "string", "b": "boolean"}
     assert types.items() <= one.columns().items() and "none" not in one.columns()
     assert one.get()["version"] == 2
-    body = f"at,station,whole,when,word\n{NOON},a,,,\n{NOON},a,7,{NOON},x1\n"
+    names = "at,station,whole,when,word,day,point"
+    body = f"{names}\n{NOON},a,,,,,\n{NOON},a,7,{NOON},x1,2026-11-15,3.0\n"
     staged(one.send(body.encode(), CSV))
-    assert {"whole": "long", "when": "timestamp", "word": "string"}.items() <= one.columns().items()
+    types = {"whole": "long", "when": "timestamp", "word": "string"}
+    assert (types | {"day": "date", "point": "double"}).items() <= one.columns().items()
+    (later,) = staged(one.send(f"at,station,whole\n{NOON},a,-8.0\n".encode(), CSV))
+    assert later["whole"] == -8
     table = as_table(1.5).append_column("small", pa.array([3], pa.int16()))
     staged(one.send(in_arrow(table), ARROW))
     assert one.columns()["small"] == "long"

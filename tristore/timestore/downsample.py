@@ -16,7 +16,7 @@ from tristore.timestore.aggregates import (
     gives_number,
 )
 from tristore.timestore.dataset import Dataset
-from tristore.timestore.filling import filled_sql
+from tristore.timestore.filling import MOST_INTERVALS, TOO_MANY, filled_sql
 from tristore.timestore.schemas import Column
 from tristore.timestore.statement import Statement
 from tristore.timestore.views import quoted
@@ -25,7 +25,6 @@ BUCKET = "bucket"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 # Weeks begin on Mondays; 1970 did on a Thursday.
 _MONDAY = 4 * 86_400 * 10**6
-_MOST_BUCKETS = 100_000
 # Farther than the year 9999 is from year 1, in microseconds.
 _FUTURE = 2**61
 
@@ -121,18 +120,18 @@ def grid_sql(grid: _Grid) -> str:
     low = "min(_b)" if grid.low is None else str(grid.low)
     high = "max(_b)" if grid.high is None else str(grid.high)
     ends = f"SELECT {low} AS low, {high} AS high, count(*) FROM _rows"
-    return f"SELECT unnest(generate_series(low, high, {grid.width})) AS _b FROM ({ends})"
+    # Where the rows decide how many there are, only DuckDB can refuse.
+    many = f"(high - low) // {grid.width} >= {MOST_INTERVALS}"
+    checked = f"CASE WHEN {many} THEN error('{TOO_MANY}') ELSE high END"
+    return f"SELECT unnest(generate_series(low, {checked}, {grid.width})) AS _b FROM ({ends})"
 
 
 def _span(asked: Asked) -> tuple[int | None, int | None]:
     given = asked.how
     low = None if asked.since is None else _floor(_microseconds(asked.since), given)
     high = None if asked.until is None else _floor(_microseconds(asked.until) - 1, given)
-    if low is not None and high is not None and (high - low) // given.width >= _MOST_BUCKETS:
-        raise TooBroad(
-            f"that would be more than {_MOST_BUCKETS} intervals to fill; take a longer interval or "
-            "a shorter time, or do not fill"
-        )
+    if low is not None and high is not None and (high - low) // given.width >= MOST_INTERVALS:
+        raise TooBroad(TOO_MANY)
     return low, high
 
 

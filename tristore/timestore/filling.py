@@ -2,6 +2,12 @@
 
 from tristore.timestore.views import quoted
 
+MOST_INTERVALS = 100_000
+TOO_MANY = (
+    f"that would be more than {MOST_INTERVALS} intervals to fill; take a longer interval or a "
+    "shorter time, or do not fill"
+)
+
 
 def filled_sql(
     grid: str, groups: list[str], names: list[str], fill: str | float, zero: set[str]

@@ -74,12 +74,18 @@ def fit(chunk: Chunk, column: Column, most: int) -> pa.Array | list[Violation]:
     try:
         made = _converted(values, column.type, chunk.text)
     except _MISFIT:
-        wrong = _misfits(values, lambda part: _converted(part, column.type, chunk.text))
+        wrong = _misfits(values, lambda part: _fitting(part, column, chunk.text))
         return [_misfit(chunk, column, n, values[n]) for n in islice(wrong, most)]
     if made.null_count and not column.nullable:
         rows = pc.indices_nonzero(pc.is_null(made))[:most].to_pylist()
-        return [Violation(place(chunk.first + n, column.name), "must not be null") for n in rows]
+        return [_missing(chunk, column, n) for n in rows]
     return made
+
+
+def _fitting(values: Values, column: Column, text: bool) -> None:
+    made = _converted(values, column.type, text)
+    if made.null_count and not column.nullable:
+        raise ValueError
 
 
 def _converted(values: Values, kind: str, text: bool) -> pa.Array:
@@ -125,6 +131,8 @@ def _of_arrow(values: pa.Array, kind: str, text: bool) -> pa.Array:
 
 
 def _parsed(values: pa.Array, kind: str) -> pa.Array:
+    if kind == "long":
+        values = pc.replace_substring_regex(values, r"^([+-]?\d+)\.0+$", r"\1")
     if kind != "timestamp":
         return values.cast(ARROW[kind])
     zoned = pc.match_substring_regex(values, _HAS_ZONE)
@@ -164,8 +172,18 @@ def _misfits(values: Values, convert: Callable[[Values], object]) -> Iterator[in
             waiting += [(middle, stop), (start, middle)]
 
 
+def _missing(chunk: Chunk, column: Column, row: int) -> Violation:
+    return Violation(place(chunk.first + row, column.name), "must not be null")
+
+
 def _misfit(chunk: Chunk, column: Column, row: int, value: Any) -> Violation:
-    shown = repr(value.as_py() if isinstance(value, pa.Scalar) else value)
+    if isinstance(value, pa.Scalar):
+        # Python's times have no nanoseconds.
+        timed = pa.types.is_temporal(value.type)
+        value = (value.cast(pa.string()) if timed else value).as_py()
+    if value is None:
+        return _missing(chunk, column, row)
+    shown = repr(value)
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
     return Violation(
         place(chunk.first + row, column.name),

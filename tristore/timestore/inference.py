@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tristore.errors import InvalidRows, Violation
 from tristore.timestore.chunks import Chunk, fault, place
@@ -13,7 +14,7 @@ from tristore.timestore.schemas import MAX_COLUMNS, Column, name_fault
 
 _OF_PYTHON = {bool: "boolean", int: "long", float: "double", str: "string"}
 # Of texts (CSV): the first type that all of them fit.
-_OF_TEXT = ("long", "double", "boolean", "timestamp", "date", "string")
+_OF_TEXT = ("long", "double", "boolean", "date", "timestamp", "string")
 
 
 def unknown(chunk: Chunk, known: Iterable[Column]) -> list[str]:
@@ -57,6 +58,9 @@ def _kinds(chunk: Chunk, name: str, before: list[str] | None) -> list[str] | Non
 
 
 def _fits(chunk: Chunk, name: str, kind: str) -> bool:
+    # 3.0 is a whole number where a column holds such, but no reason to make one.
+    if kind == "long" and pc.any(pc.match_substring(chunk.columns[name], ".")).as_py():
+        return False
     return isinstance(fit(chunk, Column(name, kind), 1), pa.Array)
 
 

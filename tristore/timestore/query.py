@@ -13,11 +13,13 @@ from tristore.errors import (
     InvalidRequest,
     SqlForbidden,
     TableDamaged,
+    TooBroad,
     TristoreError,
     Unavailable,
 )
 from tristore.timestore import guard
 from tristore.timestore.answer import Rows, encode
+from tristore.timestore.filling import TOO_MANY
 from tristore.timestore.integrity import damaged
 from tristore.timestore.offer import Offer, Offers
 from tristore.timestore.requests import Query, Source
@@ -169,6 +171,8 @@ def _meaning(message: str, query: Query, root: str, offers: list[Offer]) -> Tris
     kind = message.partition(" Error:")[0]
     if kind == "Out of Memory":
         return _too_much(query)
+    if TOO_MANY in message:
+        return TooBroad(TOO_MANY)
     if kind == "Permission":
         return SqlForbidden("the query reaches outside of the tables")
     for offer in offers:

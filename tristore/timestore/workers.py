@@ -26,6 +26,7 @@ _ERRORS: dict[str, type[errors.TristoreError]] = {
         errors.InvalidRequest,
         errors.Unavailable,
         errors.TableDamaged,
+        errors.TooBroad,
     )
 }
 _log = logging.getLogger(__name__)
