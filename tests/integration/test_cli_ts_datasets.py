@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from typer.testing import CliRunner, Result
 
 from tests.support.api import Api, make_token, own_api
 from tests.support.timestore import ALL, new_slug
+from tests.support.waiting import wait_until
 from tristore.cli import app
 from tristore.errors import TristoreError
 
@@ -47,6 +50,8 @@ def test_a_datasets_life(run: Run, tmp_path: Path) -> None:
     assert [column["nullable"] for column in made["schema"]] == [False, False, True]
     altered = answer(run("datasets", "alter", slug, "wind:long", "--lateness", "5", "--json"))
     assert altered["schema"][-1]["name"] == "wind" and altered["latenessSeconds"] == 5
+    both = answer(run("datasets", "alter", slug, "--max-bytes", "1000000", "--json"))
+    assert both["retention"] == {"maxAge": "90d", "maxBytes": 1000000}, "the other limit stays"
     listed = run("datasets", "list").stdout
     assert slug in listed and "filestore_growth" in listed and "90d" in listed
     assert "celsius" in run("datasets", "show", slug).stdout
@@ -63,6 +68,30 @@ def test_a_datasets_life(run: Run, tmp_path: Path) -> None:
     assert first == again and first["rows"] == 1
     assert run("datasets", "delete", slug).stdout == f"deleted {slug}\n"
     assert isinstance(run("datasets", "show", slug).exception, TristoreError)
+
+
+@pytest.mark.parametrize("becomes", ["committed", "failed"])
+def test_waiting_ends_when_it_is_known_what_became_of_the_rows(
+    run: Run, api: Api, becomes: str
+) -> None:
+    """In place of a pipeline."""
+    slug = new_slug()
+    run("datasets", "create", slug, "at:timestamp")
+    settle = "UPDATE timestore.ingest_batches SET state = %s, error = 'torn' WHERE dataset = %s"
+
+    def pipeline() -> None:
+        with psycopg.connect(api.database, autocommit=True) as conn:
+            wait_until(lambda: conn.execute(settle, (becomes, slug)).rowcount == 1, 60)
+
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(pipeline)
+        argv = ("ingest", slug, "-", "--format", "ndjson", "--wait")
+        told = run(*argv, stdin=b'{"at": "2026-11-15T12:00:00Z"}')
+        working.result()
+    if becomes == "committed":
+        assert told.stdout.startswith("1 row committed as ingest "), told.output
+    else:
+        assert "torn; send them again" in str(told.exception)
 
 
 def test_what_cannot_be_sent_is_refused_in_one_line(run: Run, tmp_path: Path) -> None:

@@ -272,6 +272,12 @@ def test_the_command_line_asks_the_same(api: Api, weather: Set) -> None:
     # Two threads add in an order of their own: the last digit of an average may differ.
     for one, other in zip(printed["rows"], asked, strict=True):
         assert one[2:] == [pytest.approx(value) for value in other[2:]]
+    named = ["ts", "query", weather.slug, "--interval", "1w", "-a", "count", "-f"]
+    for given, value in (("celsius:is_null", True), ("celsius:is_null:false", False)):
+        printed = answer(api.settings, *named, given, **found)
+        body = {"downsample": {"interval": "1w", "aggregates": [{"fn": "count"}]}}
+        body |= {"filters": [{"column": "celsius", "op": "is_null", "value": value}]}
+        assert printed["rows"] == ask(weather, **body)["rows"] != []
     counted = answer(api.settings, "ts", "sql", f"SELECT count(*) FROM {weather.slug}", **found)
     assert counted["rows"][0][0] > 100
     shown = tristore(api.settings, "ts", "sql", "-", stdin="SELECT 7 AS seven", **found)

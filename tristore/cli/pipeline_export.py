@@ -1,7 +1,7 @@
 """`tristore pipeline export`: a dataset as files, by the driver or here, without the API."""
 
 import json
-import time
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -10,11 +10,10 @@ import typer
 from tristore.cli.counting import counted
 from tristore.cli.fs_progress import counts_bar
 from tristore.cli.options import AsJson, DataDir, ExportFormat, RowsFrom, RowsTo, Slug
+from tristore.cli.patience import Patience
 from tristore.cli.pipeline_config import config_of, database_of, settings_of
 from tristore.cli.pipeline_upkeep import Here, moment
 from tristore.errors import Terminal
-
-_POLL_SECONDS = 0.2
 
 
 def export(
@@ -36,7 +35,7 @@ def export(
     number = exports.queue(url, dataset, format, target, bounds)
     with counts_bar(f"export {number}", quiet=as_json) as look:
         if here:
-            _run_here(config_of(settings), number)
+            _run_here(config_of(settings), dataset, number)
         found = _follow(url, number, look)
     if found["state"] == "failed":
         raise Terminal(str(found["error"]))
@@ -47,11 +46,12 @@ def export(
         print(f"{found['target']}: {counts}")
 
 
-def _run_here(config: Any, number: int) -> None:
+def _run_here(config: Any, dataset: str, number: int) -> None:
     from tristore.pipeline import exporting, exports
     from tristore.pipeline.session import make_session
     from tristore.pipeline.tools import Tools
 
+    _tell_what_is_left_out(config, dataset)
     spark = make_session(config)
     try:
         while (claimed := exports.claim(config.database_url, number)) is not None:
@@ -60,10 +60,25 @@ def _run_here(config: Any, number: int) -> None:
         spark.stop()
 
 
+def _tell_what_is_left_out(config: Any, slug: str) -> None:
+    """Nobody waits here for rows that only the driver brings."""
+    from tristore.pipeline import catalogue
+
+    dataset, mark = catalogue.find(config, slug), catalogue.mark(config)
+    table = catalogue.table_of(config, dataset)
+    if table.exists() and not catalogue.holds(config, dataset, table.place.table(), mark):
+        print(
+            f"{slug} has rows that are not in its table yet; they are left out. A running pipeline "
+            "would bring them first",
+            file=sys.stderr,
+        )
+
+
 def _follow(url: str, number: int, look: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     from tristore.pipeline import exports
 
+    patience = Patience(f"export {number}")
     while (found := exports.state(url, number))["state"] in ("queued", "running"):
         look(found)
-        time.sleep(_POLL_SECONDS)
+        patience.pause()
     return found

@@ -1,29 +1,22 @@
-"""`tristore ts datasets` and `tristore ts ingest`: datasets made and altered, files sent in."""
+"""`tristore ts datasets`: datasets listed, made, altered and deleted."""
 
 import json
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tristore.cli.client import Client, read_answer
-from tristore.cli.counting import counted
-from tristore.cli.fs_progress import bytes_bar
+from tristore.cli.client import Client
 from tristore.cli.options import AsJson, Cursor, DataDir, Limit, Slug, Token, Url
 from tristore.cli.tables import folding, show_page
-from tristore.timestore.formats import EXTENSIONS
 
 app = typer.Typer(help="Datasets: list, create, show, alter, delete.", no_args_is_help=True)
 
 MaxAge = Annotated[str | None, typer.Option(help="Keep rows so long: 90d, 12h, 4w.")]
 MaxBytes = Annotated[int | None, typer.Option(min=1, help="Keep about so many bytes.")]
 Lateness = Annotated[int | None, typer.Option(min=0, help="Seconds rows may come late.")]
-_PATH = "/timestore/v1/datasets"
-_PIECE_BYTES = 1024 * 1024
+PATH = "/timestore/v1/datasets"
 
 
 @app.command("list")
@@ -36,13 +29,13 @@ def show_all(
     as_json: AsJson = False,
 ) -> None:
     """Show the datasets this token may read."""
-    page = Client.find(url, token, data_dir).get(_PATH, limit=limit, cursor=cursor)
+    page = Client.find(url, token, data_dir).get(PATH, limit=limit, cursor=cursor)
     if as_json:
         print(json.dumps(page))
         return
-    table = folding("dataset", "fed by", "time column", "partitions", "columns", "kept")
+    table = folding("dataset", "fed by", "time", "by", "columns", "kept")
     for item in page["items"]:
-        columns = ", ".join(column["name"] for column in item["schema"])
+        columns = str(len(item["schema"]))
         fed = "the log" if item["kind"] == "log" else "ingest"
         row = [item["slug"], fed, item["timeColumn"], item["granularity"], columns, _kept(item)]
         table.add_row(*map(escape, row))
@@ -58,7 +51,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one dataset with its columns."""
-    _print(Client.find(url, token, data_dir).get(f"{_PATH}/{slug}"), as_json)
+    _print(Client.find(url, token, data_dir).get(f"{PATH}/{slug}"), as_json)
 
 
 @app.command("create")
@@ -87,7 +80,7 @@ def create(
         raise typer.BadParameter("one column must be a timestamp, such as at:timestamp")
     body = {"slug": slug, "timeColumn": time or first, "granularity": granularity}
     body |= {"schema": schema, **_options(max_age, max_bytes, lateness)}
-    _print(Client.find(url, token, data_dir).post(_PATH, body), as_json)
+    _print(Client.find(url, token, data_dir).post(PATH, body), as_json)
 
 
 @app.command("alter")
@@ -111,52 +104,18 @@ def alter(
     if not change:
         raise typer.BadParameter("give new columns, --max-age, --max-bytes or --lateness")
     client = Client.find(url, token, data_dir)
-    _print(client.send("PATCH", f"{_PATH}/{slug}", json=change), as_json)
+    if "retention" in change:
+        # PATCH sets it whole: a limit that was not named would be gone.
+        before = client.get(f"{PATH}/{slug}")["retention"]
+        change["retention"] = {**before, **change["retention"]}
+    _print(client.send("PATCH", f"{PATH}/{slug}", json=change), as_json)
 
 
 @app.command("delete")
 def delete(slug: Slug, url: Url = None, token: Token = None, data_dir: DataDir = None) -> None:
     """Delete a dataset and its rows."""
-    Client.find(url, token, data_dir).delete(f"{_PATH}/{slug}")
+    Client.find(url, token, data_dir).delete(f"{PATH}/{slug}")
     print(f"deleted {slug}")
-
-
-def ingest(
-    slug: Slug,
-    file: Annotated[
-        str, typer.Argument(help="JSON, NDJSON, CSV, Parquet or Arrow, by its ending; - for stdin.")
-    ],
-    format: Annotated[
-        str | None, typer.Option(help="json, ndjson, csv, parquet, arrow, where no ending tells.")
-    ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Until the rows are in the table.")] = False,
-    key: Annotated[
-        str | None, typer.Option(help="Sent again with this key, rows come once.")
-    ] = None,
-    evolve: Annotated[bool, typer.Option(help="Take in columns the dataset does not have.")] = True,
-    url: Url = None,
-    token: Token = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
-    """Send a file of rows into a dataset: all of them, or none with every reason."""
-    media = _media(file, format)
-    client = Client.find(url, token, data_dir)
-    headers = {"Content-Type": media} | ({"Idempotency-Key": key} if key else {})
-    params: dict[str, Any] = {"evolve": evolve}
-    if wait:
-        params |= {"wait": "committed", "timeoutSeconds": 50}
-    with _opened(file) as source, client.http() as http:
-        size = None if file == "-" else Path(file).stat().st_size
-        with bytes_bar(f"ingest {file}", size, quiet=as_json) as advance:
-            body = _pieces(source, advance)
-            sent = http.post(f"{_PATH}/{slug}/ingest", content=body, headers=headers, params=params)
-        found = read_answer(sent)
-    if as_json:
-        print(json.dumps(found))
-    else:
-        rows = counted(found["rows"], "row")
-        print(f"{rows} {found['status']} as ingest {found['ingestId']}")
 
 
 def _column(text: str) -> dict[str, Any]:
@@ -171,31 +130,6 @@ def _options(max_age: str | None, max_bytes: int | None, lateness: int | None) -
     retention = {name: value for name, value in pairs.items() if value is not None}
     given: dict[str, Any] = {"retention": retention} if retention else {}
     return given if lateness is None else {**given, "latenessSeconds": lateness}
-
-
-def _media(file: str, format: str | None) -> str:
-    ending = f".{format}" if format else Path(file).suffix.lower()
-    if format == "arrow":
-        ending = ".arrows"
-    if ending not in EXTENSIONS:
-        known = " ".join(sorted(EXTENSIONS))
-        raise typer.BadParameter(
-            f"what {file} holds is not known by its ending ({known}): --format"
-        )
-    return EXTENSIONS[ending]
-
-
-def _opened(file: str) -> IO[bytes]:
-    try:
-        return sys.stdin.buffer if file == "-" else open(file, "rb")
-    except OSError as error:
-        raise typer.BadParameter(f"{file} cannot be read: {error.strerror}") from None
-
-
-def _pieces(source: IO[bytes], advance: Callable[[int], None]) -> Iterator[bytes]:
-    while piece := source.read(_PIECE_BYTES):
-        yield piece
-        advance(len(piece))
 
 
 def _print(dataset: dict[str, Any], as_json: bool) -> None:

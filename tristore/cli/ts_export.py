@@ -1,7 +1,6 @@
 """`tristore ts export`: a dataset as files, followed until they are there."""
 
 import json
-import time
 from typing import Annotated, Any
 
 import typer
@@ -10,9 +9,8 @@ from tristore.cli.client import Client
 from tristore.cli.counting import counted
 from tristore.cli.fs_progress import counts_bar
 from tristore.cli.options import AsJson, DataDir, ExportFormat, RowsFrom, RowsTo, Slug, Token, Url
+from tristore.cli.patience import Patience
 from tristore.errors import Terminal
-
-_POLL_SECONDS = 0.2
 
 
 def export(
@@ -38,10 +36,11 @@ def export(
 
 
 def _follow(client: Client, found: dict[str, Any], quiet: bool) -> dict[str, Any]:
+    patience = Patience(f"export {found['id']}")
     with counts_bar(f"export {found['id']}", quiet=quiet) as look:
         while found["state"] in ("queued", "running"):
             look(found)
-            time.sleep(_POLL_SECONDS)
+            patience.pause()
             found = client.get(f"/timestore/v1/exports/{found['id']}")
     if found["state"] == "failed":
         raise Terminal(str(found["error"]))

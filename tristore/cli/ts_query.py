@@ -24,7 +24,8 @@ def sql(
 ) -> None:
     """Run one SELECT over the datasets the token may read."""
     text = sys.stdin.read() if statement == "-" else statement
-    show(Client.find(url, token, data_dir).post(_SQL, {"sql": text}), as_json)
+    answer = Client.find(url, token, data_dir).post(_SQL, {"sql": text})
+    _show(answer, as_json, "there is more: narrow the query")
 
 
 def query(
@@ -36,14 +37,22 @@ def query(
     ] = None,
     filter: Annotated[
         list[str] | None,
-        typer.Option("--filter", "-f", help="column:op:value, e.g. celsius:gt:30."),
+        typer.Option(
+            "--filter",
+            "-f",
+            help="column:op:value, e.g. celsius:gt:30, station:in:a,b, celsius:is_null; a text "
+            "that looks like a number in quotes: 'code:eq:\"7\"'.",
+        ),
     ] = None,
     group_by: Annotated[list[str] | None, typer.Option(help="A column; may come twice.")] = None,
     interval: Annotated[
         str | None, typer.Option(help="One row per this time: 30s, 5m, 1h, 1d.")
     ] = None,
     aggregate: Annotated[
-        list[str] | None, typer.Option("--aggregate", "-a", help="fn:column, e.g. avg:celsius.")
+        list[str] | None,
+        typer.Option(
+            "--aggregate", "-a", help="fn:column, e.g. avg:celsius, percentile@0.9:celsius, count."
+        ),
     ] = None,
     fill: Annotated[
         str, typer.Option(help="Of empty intervals: none, null, previous, linear, a number.")
@@ -65,10 +74,11 @@ def query(
         aggregates = [_aggregate(text) for text in aggregate or ["count:*"]]
         body["downsample"] = {"interval": interval, "aggregates": aggregates, "fill": _value(fill)}
     client = Client.find(url, token, data_dir)
-    show(client.post(f"/timestore/v1/datasets/{slug}/query", body), as_json)
+    answer = client.post(f"/timestore/v1/datasets/{slug}/query", body)
+    _show(answer, as_json, "there is more: narrow the query, or raise --limit")
 
 
-def show(answer: dict[str, Any], as_json: bool) -> None:
+def _show(answer: dict[str, Any], as_json: bool, more: str) -> None:
     if as_json:
         print(json.dumps(answer))
         return
@@ -77,7 +87,7 @@ def show(answer: dict[str, Any], as_json: bool) -> None:
         table.add_row(*(escape(_cell(value)) for value in row))
     Console().print(table)
     if answer["truncated"]:
-        print("there is more: narrow the query, or raise --limit", file=sys.stderr)
+        print(more, file=sys.stderr)
     if answer["tailTruncated"]:
         print("the newest rows are left out; the pipeline is behind", file=sys.stderr)
 
@@ -93,14 +103,17 @@ def _filter(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {"column": column, "op": operator}
     if operator in ("in", "between"):
         return found | {"value": [_value(part) for part in value.split(",")]}
-    return found if operator == "is_null" else found | {"value": _value(value)}
+    return found if operator == "is_null" and not value else found | {"value": _value(value)}
 
 
 def _aggregate(text: str) -> dict[str, Any]:
     function, _, column = text.partition(":")
     name, _, share = function.partition("@")
-    found: dict[str, Any] = {"fn": name, "column": column}
-    return found | ({"p": float(share)} if share else {})
+    found: dict[str, Any] = {"fn": name} | ({"column": column} if column else {})
+    try:
+        return found | ({"p": float(share)} if share else {})
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} has no share such as percentile@0.9") from None
 
 
 def _value(text: str) -> Any:
