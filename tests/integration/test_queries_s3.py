@@ -14,11 +14,13 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 from tests.support import log_tables
 from tests.support.s3 import S3Server, moto
 from tests.support.s3_tables import own_place
+from tristore.errors import Unavailable
 from tristore.pipeline.s3_files import store
+from tristore.timestore import progress
 from tristore.timestore.child import Surroundings
 from tristore.timestore.place import Place
 from tristore.timestore.requests import Answer, Limits, Query, Source
-from tristore.timestore.snapshot import through_app
+from tristore.timestore.snapshot import Tables, through_app
 from tristore.timestore.workers import Workers
 
 COUNTS = "SELECT count(*), count(DISTINCT id), max(ingress_sequence) FROM events"
@@ -97,3 +99,12 @@ async def test_rows_on_s3_count_once(root: Place, database_url: str) -> None:
         assert (await ask(OWN, "SELECT max(n) FROM own WHERE n < 3"))[0] == [2]
     finally:
         await workers.aclose()
+
+
+def test_a_bucket_that_is_away_is_not_taken_for_a_damaged_table(root: Place) -> None:
+    options = {**root.options, "aws_endpoint": "http://127.0.0.1:1", "max_retries": "0"}
+    nowhere = Place(root.uri, options)
+    with pytest.raises(Unavailable, match="does not answer"):
+        Tables(nowhere).read("events", "events")
+    with pytest.raises(Unavailable, match="does not answer"):
+        progress.read(nowhere, "events")

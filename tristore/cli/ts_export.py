@@ -51,4 +51,4 @@ def _line(found: dict[str, Any]) -> str:
     if found["state"] != "completed":
         return f"export {found['id']} is {found['state']}: {found['target']}"
     counts = ", ".join(counted(found[f"{noun}s"], noun) for noun in ("row", "file", "byte"))
-    return f"exports/{found['target']}: {counts}"
+    return f"{found['target']}: {counts}"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tristore.config import Settings
+from tristore.errors import Unavailable
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -43,6 +44,15 @@ class Place:
     def file(self, relative: str) -> str:
         """What a reader of Parquet opens; `relative` is the path in the Delta log, undecoded."""
         return f"{self.uri.rstrip('/')}/{relative}"
+
+
+def away(place: Place, error: Exception) -> Unavailable | None:
+    """What an error of deltalake means where a bucket, and not a table, is in trouble."""
+    if place.local is None and isinstance(error, OSError) and type(error) is not FileNotFoundError:
+        return Unavailable(
+            "the tables' S3 storage does not answer, or refuses the keys; try again when it does"
+        )
+    return None
 
 
 def tables_place(settings: Settings) -> Place:

@@ -2,12 +2,19 @@
 
 from typing import Any
 
-from tristore.timestore.place import Place
+from tristore.timestore.place import Place, away
 from tristore.timestore.snapshot import through_app
 
 
 def read(tables: Place, dataset: str) -> dict[str, Any]:
     place = tables.child(dataset)
+    try:
+        return _read(place, dataset)
+    except OSError as error:
+        raise away(place, error) or error from None
+
+
+def _read(place: Place, dataset: str) -> dict[str, Any]:
     if not place.exists():
         empty = {"tableVersion": None, "throughSequence": 0, "rows": 0, "files": 0}
         return {"dataset": dataset, **empty}

@@ -16,7 +16,7 @@ from pyarrow.fs import PyFileSystem
 
 from tristore.errors import TableDamaged, Unavailable
 from tristore.timestore import log_integrity
-from tristore.timestore.place import Place
+from tristore.timestore.place import Place, away
 
 # Delta's names of primitive types, in SQL.
 _SQL_TYPES = {
@@ -117,7 +117,7 @@ class Tables:
         try:
             return self._updated(folder, name, place)
         except (DeltaError, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            raise TableDamaged(
+            raise away(place, error) or TableDamaged(
                 f"the Delta log of table {name} cannot be read; restore the table from a backup, "
                 "or rebuild it from the log"
             ) from error
