@@ -1,6 +1,7 @@
 """A Delta log is checkpointed with sums, and never when it is not as it was written."""
 
 import random
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,12 +13,22 @@ from tristore.errors import TableDamaged
 from tristore.pipeline import log_checkpoints
 from tristore.pipeline.checkpoint import Span
 from tristore.pipeline.datafiles import describe
+from tristore.pipeline.session import PipelineConfig
 from tristore.pipeline.table import Batch, Table
+from tristore.pipeline.tools import Tools
+from tristore.pipeline.vacuum import vacuum
 from tristore.timestore import checksums
+from tristore.timestore.dataset import Dataset
 from tristore.timestore.place import Place
+from tristore.timestore.retention import Retention
 from tristore.timestore.snapshot import Tables
 
 ROWS = pa.table({"n": pa.array([1, 2], pa.int64())})
+NOW = datetime(2026, 11, 15, tzinfo=UTC)
+EVENTS = Dataset(
+    "events", "log", "at", "day", (), Retention(), 0, "r", "w", "active", "events", 1,
+    NOW, "t", NOW, "t",
+)  # fmt: skip
 SCHEMA = Schema.from_arrow(ROWS.schema.append(pa.field("day", pa.string())))
 
 
@@ -117,3 +128,18 @@ def test_damage_is_not_carried_into_a_checkpoint(table: Table) -> None:
     file.write_bytes(content)
     log_checkpoints.make(table.place)
     assert len(checkpoints(table)) == 2
+
+
+def test_what_a_damaged_log_has_lost_is_not_vacuumed(table: Table) -> None:
+    commit = log(table) / f"{2:020}.json"
+    whole = commit.read_text("utf-8")
+    files = sorted(log(table).parent.glob("data/**/*.parquet"))
+    config = PipelineConfig("", str(log(table).parents[1]), log(table))
+    tools = Tools(None, config)  # type: ignore[arg-type]
+    commit.write_text(whole.replace('"add":', '"adt":'), "utf-8")
+    with pytest.raises(TableDamaged, match="commit 2"):
+        vacuum(tools, EVENTS, keep_hours=0)
+    commit.write_text(whole, "utf-8")
+    assert vacuum(tools, EVENTS, keep_hours=0) == 0
+    assert sorted(log(table).parent.glob("data/**/*.parquet")) == files
+    assert len(checkpoints(table)) == 1 and through(table) == 6
