@@ -19,6 +19,7 @@ from tests.pipeline import log_rows
 from tests.pipeline.micro_batches import catch_up, fill
 from tristore import failpoints
 from tristore.cli import app
+from tristore.pipeline import actions, requests
 from tristore.pipeline.catalogue import find, table_of
 from tristore.pipeline.closing import close_due
 from tristore.pipeline.compaction import compact, crowd
@@ -250,6 +251,23 @@ def test_what_an_operator_asks_for_is_done_by_the_driver_and_answered(
     (events, *_) = ask("status")["datasets"]
     shown = {name: events[name] for name in ("dataset", "rows", "files", "lag", "closed")}
     assert shown == {"dataset": "events", "rows": 30, "files": 1, "lag": 0, "closed": 1}
+
+
+def test_what_a_stop_cuts_off_is_begun_again_by_the_next_driver(
+    config: PipelineConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop, number = threading.Event(), requests.ask(config.database_url, "compact", {})
+
+    def cut_off(*_: object) -> None:
+        stop.set()
+        raise RuntimeError("the session is closed")
+
+    monkeypatch.setattr(actions, "act", cut_off)
+    quick = replace(config, upkeep=Upkeep(seconds=0.05))
+    Lifecycle(None, quick).run(stop)  # type: ignore[arg-type]
+    assert requests.state(config.database_url, number).state == "running"
+    requests.resume(config.database_url)
+    assert requests.take(config.database_url) is not None
 
 
 def ask(*words: str) -> Any:

@@ -100,7 +100,7 @@ class Lifecycle:
 
     def _requests(self) -> None:
         url = self._tools.config.database_url
-        while (request := requests.take(url)) is not None:
+        while not self._stop.is_set() and (request := requests.take(url)) is not None:
             self._answer(request)
 
     def _answer(self, request: Request) -> None:
@@ -114,6 +114,8 @@ class Lifecycle:
         except TristoreError as error:
             requests.finish(url, request, None, str(error))
         except Exception:
+            if self._stop.is_set():
+                return  # cut off, not failed: the next driver begins it again
             _log.exception("%s, as asked", request.action)
             requests.finish(url, request, None, "it failed; the reason is in the pipeline's log")
 
