@@ -108,7 +108,7 @@ def _workers(settings: Settings, database_url: str) -> Workers:
             database_url=database_url,
             growth_depth=given.growth_depth,
             # DuckDB's memory, and what threads and libraries reserve without using it.
-            address_space_mb=given.query_memory_mb + 2560,
+            address_space_mb=given.query_memory_mb + 2048,
         ),
         most=given.query_workers,
         wait_seconds=given.query_seconds,

@@ -87,6 +87,15 @@ async def test_a_killed_worker_is_replaced(alone: Workers) -> None:
     await asked(alone)
 
 
+async def test_a_worker_that_ran_out_of_memory_is_replaced(alone: Workers) -> None:
+    """What its allocators keep would be lacking to the next query."""
+    before = await asked(alone)
+    hungry = "SELECT string_agg(repeat('x', 1000000), '') FROM range(2000)"
+    with pytest.raises(InvalidRequest, match="memory; narrow it"):
+        await alone.run(Query([], hungry, limits=Limits(seconds=60)))
+    assert not {*before} & {*await asked(alone)}
+
+
 async def _ended(workers: Workers, pid: int) -> bool:
     return all(w.process.returncode is not None for w in workers._idle if w.process.pid == pid)
 

@@ -179,7 +179,7 @@ def test_a_limited_token_reads_the_tables_it_names(
         asked = http.post(path, json={"limit": 1}, headers=headers)
         if table in seen:
             assert answer.json()["rows"] == [[True]]
-            assert len(asked.json()["rows"]) == 1
+            assert len(asked.json().get("rows", [])) == 1, asked.text
             continue
         assert answer.status_code == absent.status_code == 400
         assert _detail(answer).replace(table, "none") == _detail(absent)

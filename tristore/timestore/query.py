@@ -38,6 +38,11 @@ _SETTINGS = {
 _UNREADABLE = re.compile(r"parquet|snappy|zstd|thrift|TProtocol|decompress", re.IGNORECASE)
 
 
+class OutOfMemory(InvalidRequest):
+    """The allocators keep much of what they took, and the next query would pay for it: the worker
+    is spent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
     body: bytes
@@ -186,7 +191,7 @@ def _meaning(message: str, query: Query, root: str, offers: list[Offer]) -> Tris
     return InvalidRequest(message.replace(root, "").strip())
 
 
-def _too_much(query: Query) -> InvalidRequest:
-    return InvalidRequest(
+def _too_much(query: Query) -> OutOfMemory:
+    return OutOfMemory(
         f"the query needs more than {query.limits.memory_mb} MiB of memory; narrow it"
     )

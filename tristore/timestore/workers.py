@@ -70,6 +70,8 @@ class Worker:
         except (EOFError, OSError):
             raise await self._death(query) from None
         told = json.loads(head)
+        if told.get("spent"):
+            self.answered = _QUERIES
         if "error" in told:
             raise _ERRORS[told["error"]](told["message"])
         return Answer(body, ROWS[query.format], told["meta"])
