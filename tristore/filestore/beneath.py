@@ -35,14 +35,19 @@ class Beneath:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._path = root
         self.root = os.open(root, _DIRECTORY)
+        self._known = os.fstat(self.root)
+        # Counts what was found at the root's path, one after the other.
+        self.turn = 0
 
     def follow(self) -> None:
         """Goes on with what stands at the root's path now: a disk may have been mounted there."""
-        if os.path.samestat(os.stat(self._path), os.fstat(self.root)):
+        if os.path.samestat(os.stat(self._path), self._known):
             return
         fd = os.open(self._path, _DIRECTORY)
         # Under the same number, which other threads may be using.
         os.dup2(fd, self.root, inheritable=False)
+        self._known = os.fstat(fd)
+        self.turn += 1
         os.close(fd)
 
     def close(self) -> None:

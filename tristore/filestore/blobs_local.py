@@ -171,6 +171,7 @@ class LocalBlobs(Blobs):
 
     async def aclose(self) -> None:
         await asyncio.to_thread(self._threads.close)
+        self._folder.staging.close()
         self._beneath.close()
 
     async def _reading(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -44,15 +44,15 @@ class Folder:
             self.staging.check()
 
     def publish(self, token: str, path: str, replaces: Fingerprint | None) -> Fingerprint:
-        with self.staging.area("staging") as staging:
-            looks = self._staged(staging, token)
-            with self._made(paths.folder(path)) as directory:
-                name = paths.name(path)
-                if replaces is None:
-                    self._rename(staging, token, directory, name)
-                else:
-                    self._replace(staging, token, directory, name, replaces)
-                self._confirm(directory)
+        looks = self._staged(token)
+        staging = self.staging.held()
+        with self._made(paths.folder(path)) as directory:
+            name = paths.name(path)
+            if replaces is None:
+                self._rename(staging, token, directory, name)
+            else:
+                self._replace(staging, token, directory, name, replaces)
+            self._confirm(directory)
         return looks
 
     def confirm(self, path: str) -> None:
@@ -114,9 +114,13 @@ class Folder:
         self.staging.whole("probe", [b"probe"])
         self.staging.discard("probe")
 
-    def _staged(self, staging: int, token: str) -> Fingerprint:
+    def _staged(self, token: str) -> Fingerprint:
         try:
-            return fingerprint(look(staging, token))
+            return fingerprint(look(self.staging.held(), token))
+        except FileNotFoundError:
+            self.staging.renew()
+        try:
+            return fingerprint(look(self.staging.held(), token))
         except FileNotFoundError:
             raise StagingLost("the staged content is gone; send it again") from None
 

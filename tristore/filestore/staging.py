@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from threading import Lock
 from typing import Literal
 
 from tristore.errors import Unavailable
@@ -26,6 +27,9 @@ class Staging:
     def __init__(self, beneath: Beneath, disk: Disk) -> None:
         self._beneath = beneath
         self._disk = disk
+        self._held: int | None = None
+        self._held_turn = 0
+        self._holding = Lock()
 
     def found(self) -> None:
         """Makes the folder, once, for a new mount."""
@@ -55,9 +59,35 @@ class Staging:
         finally:
             os.close(fd)
 
+    def held(self) -> int:
+        """The staging area, kept open: to open it twice an upload would cost a tenth of it."""
+        if self._held is None or self._held_turn != self._beneath.turn:
+            self.renew()
+        assert self._held is not None
+        return self._held
+
+    def renew(self) -> None:
+        """Whoever emptied the folder, or mounted another disk, left us a dead one."""
+        with self._holding, self.area("staging") as fd:
+            self._held_turn = self._beneath.turn
+            if self._held is None:
+                self._held = os.dup(fd)
+            else:
+                # Under the same number, which other threads may be using.
+                os.dup2(fd, self._held, inheritable=False)
+
+    def close(self) -> None:
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
     def upload(self, token: str) -> "Upload":
-        with self.area("staging") as staging:
-            return Upload(self, token, self._disk.create(staging, token), self._disk)
+        try:
+            made = self._disk.create(self.held(), token)
+        except FileNotFoundError:
+            self.renew()
+            made = self._disk.create(self.held(), token)
+        return Upload(self, token, made, self._disk)
 
     def whole(self, token: str, chunks: Iterable[bytes]) -> Staged:
         """Small content, in one call."""
