@@ -21,9 +21,10 @@ REPORT = Path(__file__).with_name("report.md")
 def main() -> int:
     given = _arguments()
     logging.disable(logging.WARNING)  # what our own pools say while a server is away
-    chosen = [scenario for scenario in SCENARIOS if _is_wanted(scenario, given.only)]
+    chosen = [scenario for scenario in SCENARIOS if _is_wanted(scenario, given)]
     if not chosen:
-        print(f"no fault is named so: {given.only}; F1 to F38 are", file=sys.stderr)
+        asked = " ".join(filter(None, (given.only, given.named)))
+        print(f"no fault is named so: {asked}; F1 to F38 are", file=sys.stderr)
         return 2
     with open_theatre() as theatre:
         if given.again:
@@ -39,6 +40,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=10, help="how long to go on")
     parser.add_argument("--seed", type=int, help="another seed starts a new tally; default 1")
     parser.add_argument("--only", help="faults, comma separated: F5,F7")
+    parser.add_argument("--named", default="", help="of these, those with this in their title")
     parser.add_argument("--full", action="store_true", help="stop at the counts of the matrix")
     parser.add_argument("--events", type=int, default=1000, help="events of a run, about")
     parser.add_argument("--faults", type=int, default=5, help="faults of a run, where it has many")
@@ -46,8 +48,9 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _is_wanted(scenario: Scenario, only: str | None) -> bool:
-    return only is None or scenario.fault in only.upper().split(",")
+def _is_wanted(scenario: Scenario, given: argparse.Namespace) -> bool:
+    wanted = given.only is None or scenario.fault in given.only.upper().split(",")
+    return wanted and given.named in scenario.title
 
 
 def _play(

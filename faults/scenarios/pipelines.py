@@ -3,6 +3,7 @@
 import shutil
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from faults import driver
@@ -97,13 +98,13 @@ def streaming(stage: Stage) -> Iterator[None]:
         while not stop.wait(0.1):
             append(stage, 20)
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        writer.join()
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        try:
+            yield
+        finally:
+            stop.set()
+        writing.result()
 
 
 def append(stage: Stage, count: int) -> None:

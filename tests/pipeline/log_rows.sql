@@ -12,7 +12,7 @@ SELECT 'event-' || n, 'test.row.written', 'tests',
        CASE WHEN n %% 2 = 0 THEN 'run-' || n END, CASE WHEN n %% 2 = 0 THEN n END,
        CASE WHEN n %% 2 = 0 THEN jsonb_build_object('n', n) END, CASE WHEN n %% 2 = 0 THEN 1 END,
        sha256(n::text::bytea)
-FROM generate_series(%(last)s + 1, %(last)s + %(count)s) AS n
+FROM generate_series(%(last)s::bigint + 1, %(last)s::bigint + %(count)s) AS n
 
 -- name: move_head
 UPDATE bus.ingress_head SET last = last + %(count)s
