@@ -69,6 +69,29 @@ async def test_a_renamed_directory_reports_under_its_new_name(
     await named(notices, {"new/deep/f"})
 
 
+async def test_what_is_removed_from_a_directory_that_was_just_renamed(tmp_path: Path) -> None:
+    """It is not there to be named when the directory is looked through under its new name."""
+    (tmp_path / "old/deep").mkdir(parents=True)
+    for name in ("old/f", "old/deep/g"):
+        (tmp_path / name).write_bytes(b"1")
+    async with InotifyNotices(str(tmp_path)) as notices:
+        os.rename(tmp_path / "old", tmp_path / "new")
+        for name in ("new/f", "new/deep/g"):
+            (tmp_path / name).unlink()
+        await named(notices, {"old", "new", "new/f", "new/deep/g"})
+
+
+async def test_a_directory_that_left_is_not_reported(tmp_path: Path) -> None:
+    root, away = tmp_path / "root", tmp_path / "away"
+    (root / "old/deep").mkdir(parents=True)
+    async with InotifyNotices(str(root)) as notices:
+        os.rename(root / "old", away)
+        await named(notices, {"old"})
+        (away / "deep/f").write_bytes(b"1")
+        (root / "last").write_bytes(b"1")
+        assert await named(notices, {"last"}) == {"last"}
+
+
 async def test_staging_and_odd_names_are_not_hinted_at(notices: Notices, tmp_path: Path) -> None:
     (tmp_path / ".tristore/staging/token").write_bytes(b"1")
     (tmp_path / "old/back\\slash").write_bytes(b"1")

@@ -29,6 +29,8 @@ class InotifyNotices(Notices):
         self._root = root
         self._fd = -1
         self._directories: dict[int, str] = {}
+        # Directories on the way from one name to another, by the number both notices carry.
+        self._leaving: dict[int, tuple[str, dict[int, str]]] = {}
         self._unwatched: set[str] = set()
         self._paths: set[str] = set()
         self._new: list[str] = []
@@ -63,6 +65,7 @@ class InotifyNotices(Notices):
         self._something.clear()
         found, new, lost = self._paths, self._new, self._lost
         self._paths, self._new, self._lost = set(), [], None
+        self._unwatch_gone()
         for directory in new:
             found |= await asyncio.to_thread(self._watch_below, directory)
         if self._unwatched and new and lost is None:
@@ -111,12 +114,26 @@ class InotifyNotices(Notices):
         self._unwatched.discard(directory)
         return True
 
-    def _unwatch(self, directory: str) -> None:
-        """A directory that was renamed away would go on reporting under its old name."""
-        for watch, path in list(self._directories.items()):
-            if paths.within(path, directory):
+    def _leave(self, directory: str, number: int) -> None:
+        """What happens in it from now on is told under a new name, or is no longer ours."""
+        moved = {w: path for w, path in self._directories.items() if paths.within(path, directory)}
+        self._leaving[number] = directory, moved
+        for watch in moved:
+            del self._directories[watch]
+
+    def _arrive(self, directory: str, number: int) -> None:
+        """Watches stay with their directories. Set anew, they would miss what was removed since:
+        it is not there to be named."""
+        before, moved = self._leaving.pop(number, ("", {}))
+        for watch, path in moved.items():
+            self._directories[watch] = directory + path[len(before) :]
+
+    def _unwatch_gone(self) -> None:
+        """Those that arrived nowhere: both notices of a move come at once."""
+        for _, moved in self._leaving.values():
+            for watch in moved:
                 _libc.inotify_rm_watch(self._fd, watch)
-                self._directories.pop(watch, None)
+        self._leaving.clear()
 
     def _read(self) -> None:
         try:
@@ -125,11 +142,11 @@ class InotifyNotices(Notices):
             return
         at = 0
         while at < len(data):
-            watch, mask, _, length = _EVENT.unpack_from(data, at)
+            watch, mask, number, length = _EVENT.unpack_from(data, at)
             at += _EVENT.size + length
-            self._take(watch, mask, data[at - length : at].rstrip(b"\0"))
+            self._take(watch, mask, number, data[at - length : at].rstrip(b"\0"))
 
-    def _take(self, watch: int, mask: int, raw_name: bytes) -> None:
+    def _take(self, watch: int, mask: int, number: int, raw_name: bytes) -> None:
         directory = self._directories.get(watch)
         if mask & _OVERFLOW:
             self._lose("overflow")
@@ -140,13 +157,15 @@ class InotifyNotices(Notices):
         elif directory is not None and raw_name:
             name = os.fsdecode(raw_name)
             if _wanted(directory, name):
-                self._note(_below(directory, name), mask)
+                self._note(_below(directory, name), mask, number)
 
-    def _note(self, path: str, mask: int) -> None:
+    def _note(self, path: str, mask: int, number: int) -> None:
         self._paths.add(path)
         self._something.set()
         if mask & _IS_DIRECTORY and mask & _MOVED_FROM:
-            self._unwatch(path)
+            self._leave(path, number)
+        if mask & _IS_DIRECTORY and mask & _MOVED_TO:
+            self._arrive(path, number)
         if mask & _IS_DIRECTORY and mask & (_CREATE | _MOVED_TO) and self._watch(path):
             self._new.append(path)
 
