@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -26,16 +27,20 @@ EVENTS = Source("events", "events", "log", "occurred_at", columns=COLUMNS)
 
 @pytest.fixture
 async def workers(database_url: str, tmp_path: Path) -> AsyncIterator[Workers]:
-    given = Surroundings(Place(str(tmp_path)), database_url, 2, address_space_mb=3072)
-    workers = Workers(given, most=2, wait_seconds=60)
-    yield workers
-    await workers.aclose()
+    async with pool(database_url, tmp_path, most=2) as workers:
+        yield workers
 
 
 @pytest.fixture
 async def alone(database_url: str, tmp_path: Path) -> AsyncIterator[Workers]:
-    given = Surroundings(Place(str(tmp_path)), database_url, 2, address_space_mb=3072)
-    workers = Workers(given, most=1, wait_seconds=60)
+    async with pool(database_url, tmp_path, most=1) as workers:
+        yield workers
+
+
+@asynccontextmanager
+async def pool(database_url: str, folder: Path, *, most: int) -> AsyncIterator[Workers]:
+    given = Surroundings(Place(str(folder)), database_url, 2, address_space_mb=3072)
+    workers = Workers(given, most=most, wait_seconds=60)
     yield workers
     await workers.aclose()
 

@@ -48,6 +48,13 @@ async def test_a_small_body_goes_with_its_head(one: OneWrite, wire: Wire) -> Non
     assert len(wire.written) == 2
 
 
+async def test_a_body_may_be_a_view_of_bytes(one: OneWrite, wire: Wire) -> None:
+    one.write(HEAD)
+    one.write(memoryview(b"body"))
+    one.write(memoryview(b"more"))
+    assert wire.written == [HEAD + b"body", b"more"]
+
+
 async def test_a_head_whose_body_takes_its_time_leaves_alone(one: OneWrite, wire: Wire) -> None:
     one.write(HEAD)
     await asyncio.sleep(0)

@@ -116,11 +116,7 @@ class Folder:
 
     def _staged(self, token: str) -> Fingerprint:
         try:
-            return fingerprint(look(self.staging.held(), token))
-        except FileNotFoundError:
-            self.staging.renew()
-        try:
-            return fingerprint(look(self.staging.held(), token))
+            return fingerprint(self.staging.at(lambda staging: look(staging, token)))
         except FileNotFoundError:
             raise StagingLost("the staged content is gone; send it again") from None
 

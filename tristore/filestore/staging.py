@@ -5,10 +5,10 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
-from typing import Literal
+from typing import Literal, TypeVar
 
 from tristore.errors import Unavailable
 from tristore.filestore import paths
@@ -17,6 +17,7 @@ from tristore.filestore.content import Staged
 from tristore.filestore.disk import Disk
 from tristore.filestore.looks import fingerprint, look
 
+T = TypeVar("T")
 Area = Literal["staging", "trash"]
 AREAS: tuple[Area, ...] = ("staging", "trash")
 
@@ -62,11 +63,19 @@ class Staging:
     def held(self) -> int:
         """The staging area, kept open: to open it twice an upload would cost a tenth of it."""
         if self._held is None or self._held_turn != self._beneath.turn:
-            self.renew()
+            self._renew()
         assert self._held is not None
         return self._held
 
-    def renew(self) -> None:
+    def at(self, call: Callable[[int], T]) -> T:
+        """The answer of a call on the staging area, asked again of a new one where it was dead."""
+        try:
+            return call(self.held())
+        except FileNotFoundError:
+            self._renew()
+            return call(self.held())
+
+    def _renew(self) -> None:
         """Whoever emptied the folder, or mounted another disk, left us a dead one."""
         with self._holding, self.area("staging") as fd:
             self._held_turn = self._beneath.turn
@@ -82,11 +91,7 @@ class Staging:
             self._held = None
 
     def upload(self, token: str) -> "Upload":
-        try:
-            made = self._disk.create(self.held(), token)
-        except FileNotFoundError:
-            self.renew()
-            made = self._disk.create(self.held(), token)
+        made = self.at(lambda staging: self._disk.create(staging, token))
         return Upload(self, token, made, self._disk)
 
     def whole(self, token: str, chunks: Iterable[bytes]) -> Staged:

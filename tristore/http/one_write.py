@@ -3,6 +3,7 @@
 from asyncio import AbstractEventLoop, Handle, Transport
 from typing import Any
 
+Buffer = bytes | bytearray | memoryview
 _HEAD = b"HTTP/1.1 "
 # From here on joining costs more than a second write.
 _LARGE = 64 * 1024
@@ -22,10 +23,10 @@ class OneWrite:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.own, name)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: Buffer) -> None:
         if self._held:
             self._join(data)
-        elif data.startswith(_HEAD):
+        elif isinstance(data, bytes) and data.startswith(_HEAD):
             self._held = data
             self._turn = self._loop.call_soon(self.flush)
         else:
@@ -47,9 +48,9 @@ class OneWrite:
         if held and not self.own.is_closing():
             self.own.write(held)
 
-    def _join(self, data: bytes) -> None:
+    def _join(self, data: Buffer) -> None:
         if len(data) < _LARGE:
-            self._held += data
+            self._held = b"".join((self._held, data))
             self.flush()
         else:
             self.flush()
