@@ -23,6 +23,7 @@ from faults.scenarios import (
     syncs,
     tables,
     upkeeps,
+    vacuums,
     workers,
 )
 from faults.stage import Outcome, Stage
@@ -102,6 +103,7 @@ SCENARIOS = [
     *_at("F34", "driver killed in a repair", repairs.killed, repairs.POINTS),
     Scenario("F35", "two drivers at once", pipelines.two_at_once),
     Scenario("F35", "checkpoint lost", pipelines.checkpoint_lost),
+    Scenario("F35", "tables vacuumed under a reader", vacuums.vacuumed),
     Scenario("F37", "bad events among good ones", batches.with_a_bad_one),
     Scenario("F38", "dead letters locked", letters.locked),
 ]

@@ -35,7 +35,7 @@ _TWICE = """
 _CLOSED = "SELECT sum(revision) FROM timestore.partitions"
 _TOLD = "SELECT count(*) FROM bus.outbox WHERE envelope::jsonb->>'type' = %s"
 # Partitions that never close are merged while they are open.
-_STAY_OPEN = "UPDATE timestore.datasets SET lateness_seconds = 2000000000"
+STAY_OPEN = "UPDATE timestore.datasets SET lateness_seconds = 2000000000"
 
 
 def killed(stage: Stage, point: str) -> Outcome:
@@ -55,7 +55,7 @@ def killed(stage: Stage, point: str) -> Outcome:
 def crowded(stage: Stage, point: str) -> Outcome:
     """F34: kill -9 of the driver at each step of a compaction, while events stream."""
     stage, merging = driver.own(stage), {**OFTEN, "TRISTORE_TIMESTORE__COMPACT_FILES": "2"}
-    log_rows.execute(stage.url, _STAY_OPEN)
+    log_rows.execute(stage.url, STAY_OPEN)
     for _ in range(stage.faults):
         with streaming(stage):
             driver.kill_at(stage, point, **merging)

@@ -16,6 +16,7 @@ from tristore.pipeline.datafiles import describe
 from tristore.pipeline.session import PipelineConfig
 from tristore.pipeline.table import Batch, Table
 from tristore.pipeline.tools import Tools
+from tristore.pipeline.upkeep import Upkeep
 from tristore.pipeline.vacuum import vacuum
 from tristore.timestore import checksums
 from tristore.timestore.dataset import Dataset
@@ -133,13 +134,34 @@ def test_damage_is_not_carried_into_a_checkpoint(table: Table) -> None:
 def test_what_a_damaged_log_has_lost_is_not_vacuumed(table: Table) -> None:
     commit = log(table) / f"{2:020}.json"
     whole = commit.read_text("utf-8")
-    files = sorted(log(table).parent.glob("data/**/*.parquet"))
-    config = PipelineConfig("", str(log(table).parents[1]), log(table))
-    tools = Tools(None, config)  # type: ignore[arg-type]
+    files = data_files(table)
+    tools = keeping(table, 0)
     commit.write_text(whole.replace('"add":', '"adt":'), "utf-8")
     with pytest.raises(TableDamaged, match="commit 2"):
-        vacuum(tools, EVENTS, keep_hours=0)
+        vacuum(tools, EVENTS)
     commit.write_text(whole, "utf-8")
-    assert vacuum(tools, EVENTS, keep_hours=0) == 0
-    assert sorted(log(table).parent.glob("data/**/*.parquet")) == files
+    assert vacuum(tools, EVENTS) == 0
+    assert data_files(table) == files
     assert len(checkpoints(table)) == 1 and through(table) == 6
+
+
+def test_what_is_about_to_be_committed_is_not_vacuumed(table: Table) -> None:
+    base = log(table).parent
+    coming = base / "data" / "coming" / "day=2026-03-01"
+    begun = base / "data" / "begun"
+    coming.mkdir(parents=True)
+    begun.mkdir()
+    pq.write_table(ROWS, coming / "part-0.parquet")
+    assert vacuum(keeping(table, 24), EVENTS, keep_hours=0) == 0
+    assert coming / "part-0.parquet" in data_files(table) and begun.exists()
+    assert vacuum(keeping(table, 0), EVENTS) == 1
+
+
+def keeping(table: Table, hours: int) -> Tools:
+    place = log(table)
+    config = PipelineConfig("", str(place.parents[1]), place, upkeep=Upkeep(keep_hours=hours))
+    return Tools(None, config)  # type: ignore[arg-type]
+
+
+def data_files(table: Table) -> list[Path]:
+    return sorted(log(table).parent.glob("data/**/*.parquet"))

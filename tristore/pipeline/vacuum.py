@@ -22,26 +22,31 @@ _log = logging.getLogger(__name__)
 
 def vacuum(tools: Tools, dataset: Dataset, keep_hours: int | None = None) -> int:
     """A query reads one version to its end, so what any version of the last hours names stays;
-    the rest goes, and so do the entries of the Delta log that led there."""
-    hours = tools.config.upkeep.keep_hours if keep_hours is None else keep_hours
+    the rest goes, and so do the entries of the Delta log that led there. `keep_hours` is of what
+    was replaced: a file that no version names may be of a commit that is still to come."""
+    usual = tools.config.upkeep.keep_hours
+    hours = usual if keep_hours is None else keep_hours
     table = table_of(tools.config, dataset)
     with tools.locks.of(table.name):
-        handle = _with_properties(
-            log_checkpoints.whole(table.place), tools.config.upkeep.keep_hours
-        )
-    removed = handle.vacuum(
-        hours,
-        dry_run=False,
-        enforce_retention_duration=False,
-        full=True,
-        post_commithook_properties=log_checkpoints.NONE,
-    )
+        handle = _with_properties(log_checkpoints.whole(table.place), usual)
+    removed = _remove_files(handle, hours, orphans=False)
+    removed += _remove_files(handle, max(hours, usual), orphans=True)
     if table.place.local is not None:
-        _remove_empty(table.place.local / "data", hours)
+        _remove_empty(table.place.local / "data", max(hours, usual))
     log_checkpoints.make(table.place)
     table.place.table().cleanup_metadata()
     log_checkpoints.sweep(table.place)
     return len(removed)
+
+
+def _remove_files(handle: DeltaTable, hours: int, *, orphans: bool) -> list[str]:
+    return handle.vacuum(
+        hours,
+        dry_run=False,
+        enforce_retention_duration=False,
+        full=orphans,
+        post_commithook_properties=log_checkpoints.NONE,
+    )
 
 
 def vacuum_deleted(tools: Tools, keep_hours: int | None = None) -> int:
