@@ -4,11 +4,12 @@ from contextlib import AbstractContextManager
 
 from faults.process import Process
 from faults.stage import Stage
-from tests.pipeline.driver import gone, java_of
+from tests.pipeline.driver import SHORT_LIVED, gone, java_of
 from tests.support.waiting import wait_until
 
 START_SECONDS = 600
 QUICK = {"TRISTORE_TIMESTORE__TRIGGER_SECONDS": "0.2", "TRISTORE_SPARK_MASTER": "local[2]"}
+QUICK |= SHORT_LIVED
 # With upkeep as often as it can be.
 OFTEN = {"TRISTORE_TIMESTORE__LIFECYCLE_SECONDS": "0.3"}
 

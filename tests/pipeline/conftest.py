@@ -1,17 +1,20 @@
 """One Spark session for the whole run; a database, tables and checkpoint of its own per test."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.pipeline.driver import SHORT_LIVED
 from tristore.local.java import java_home
 from tristore.pipeline.session import PipelineConfig, make_session
 
 
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> str:
+    os.environ.update(SHORT_LIVED)
     return str(java_home(None, tmp_path_factory.mktemp("java")))
 
 

@@ -11,6 +11,8 @@ import psutil
 from tests.support.waiting import wait_until
 from tristore.pipeline.session import PipelineConfig
 
+# Java gets ready for a run of hours, which takes most of a run of seconds.
+SHORT_LIVED = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 COMMAND = (sys.executable, "-m", "tristore", "pipeline", "run")
 
 
