@@ -135,8 +135,14 @@ def test_making_one_may_be_repeated_with_its_key(http: httpx.Client) -> None:
     again = http.post(f"{BASE}/datasets", json=body, headers=key)
     assert again.status_code == 201 and again.json() == first.json()
     assert again.headers["idempotency-replayed"] == "true"
-    other = {**body, "granularity": "hour"}
-    assert http.post(f"{BASE}/datasets", json=other, headers=key).status_code == 409
+    for other in ({**body, "granularity": "hour"}, weather(new_slug())):
+        refused = http.post(f"{BASE}/datasets", json=other, headers=key)
+        assert (refused.status_code, refused.json()["type"]) == (409, "urn:tristore:key-conflict")
+    Set(http, str(body["slug"])).patch(latenessSeconds=7)
+    assert http.post(f"{BASE}/datasets", json=body, headers=key).json()["latenessSeconds"] == 7
+    http.delete(f"{BASE}/datasets/{body['slug']}")
+    anew = http.post(f"{BASE}/datasets", json=body, headers=key)
+    assert anew.status_code == 201 and "idempotency-replayed" not in anew.headers
 
 
 def test_the_logs_datasets_are_listed_and_guarded(http: httpx.Client) -> None:

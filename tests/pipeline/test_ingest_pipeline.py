@@ -27,7 +27,7 @@ from tristore.pipeline.session import PipelineConfig
 from tristore.pipeline.staged import STAGED, staged_writer
 from tristore.pipeline.tools import Tools
 from tristore.timestore import chunks
-from tristore.timestore.datasets import Datasets, Wanted
+from tristore.timestore.datasets import Datasets, Maker, Wanted
 from tristore.timestore.ingest import Batch
 from tristore.timestore.ingesting import Asked, Ingesting, open_ingesting
 from tristore.timestore.retention import Retention
@@ -51,7 +51,7 @@ class Stage:
         wanted = Wanted(
             slug, TIME, granularity, columns, Retention(), 0, "timestore:read", "timestore:write"
         )
-        await Datasets(self.pool).create(wanted.checked(), "test")
+        await Datasets(self.pool).create(wanted.checked(), Maker("test", "t", None))
 
     async def send(self, slug: str, *rows: dict[str, Any]) -> Batch:
         dataset = await Datasets(self.pool).get(slug)

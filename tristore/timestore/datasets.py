@@ -1,16 +1,18 @@
 """The catalogue of datasets: found, listed, made, altered and deleted."""
 
+import hashlib
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from psycopg.errors import UniqueViolation
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from tristore.db.pool import Connection, Pool
 from tristore.db.queries import load
-from tristore.errors import AlreadyExists, NotFound
+from tristore.errors import AlreadyExists, KeyConflict, NotFound
 from tristore.timestore.dataset import SLUG, Dataset, Granularity
 from tristore.timestore.retention import Retention
 from tristore.timestore.schemas import Column, check
@@ -34,8 +36,17 @@ class Wanted:
     def checked(self) -> "Wanted":
         return replace(self, columns=check(self.columns, self.time_column))
 
-    def same_as(self, dataset: Dataset) -> bool:
-        return all(getattr(self, name) == getattr(dataset, name) for name in self.__slots__)
+    def digest(self) -> bytes:
+        return hashlib.sha256(repr(self).encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Who asks for a new dataset, and under which key."""
+
+    principal: str
+    token_id: str
+    key: str | None
 
 
 class Datasets:
@@ -70,21 +81,28 @@ class Datasets:
             rows = await (await cursor.execute(_sql.page, given)).fetchall()
         return [Dataset.of(row) for row in rows]
 
-    async def create(self, wanted: Wanted, actor: str) -> Dataset:
+    async def create(self, wanted: Wanted, maker: Maker) -> tuple[Dataset, bool]:
+        """The dataset, and whether it was asked for before under the same key."""
         row = {
             "slug": wanted.slug,
             "time_column": wanted.time_column,
             "granularity": wanted.granularity,
             "folder": f"{wanted.slug}-{secrets.token_hex(4)}",
-            "actor": actor,
+            "actor": maker.principal,
+            "token_id": maker.token_id,
+            "key": maker.key,
+            "request_hash": wanted.digest(),
             **_changeable(wanted),
         }
-        async with self._pool.connection() as conn, conn.transaction():
-            if await (await conn.execute(_sql.create, row)).fetchone() is None:
-                raise AlreadyExists(
-                    f"there is a dataset {wanted.slug}; PATCH it, or take another slug"
-                )
-            return await _existing(conn, wanted.slug)
+        try:
+            async with self._pool.connection() as conn, conn.transaction():
+                made = await (await conn.execute(_sql.create, row)).fetchone()
+                if made is not None:
+                    return await _existing(conn, wanted.slug), False
+        except UniqueViolation:
+            pass  # the key is of another dataset, or of this one since a moment ago
+        async with self._pool.connection() as conn:
+            return await _earlier(conn, wanted.slug, row), True
 
     async def alter(self, slug: str, change: Callable[[Dataset], Dataset], actor: str) -> Dataset:
         """What `change` makes of the dataset as it stands, while nobody else changes it."""
@@ -126,6 +144,15 @@ async def alter(conn: Connection, before: Dataset, after: Dataset, actor: str) -
     row = {"slug": before.slug, "actor": actor, **_changeable(after)}
     await conn.execute(_sql.alter, row)
     return await _existing(conn, before.slug)
+
+
+async def _earlier(conn: Connection, slug: str, row: dict[str, Any]) -> Dataset:
+    known = await (await conn.execute(_sql.by_key, row)).fetchone()
+    if known is None:
+        raise AlreadyExists(f"there is a dataset {slug}; PATCH it, or take another slug")
+    if known != (slug, row["request_hash"]):
+        raise KeyConflict("that Idempotency-Key belongs to another request; use a new one")
+    return await _existing(conn, slug)
 
 
 async def _existing(conn: Connection, slug: str) -> Dataset:

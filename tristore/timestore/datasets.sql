@@ -29,19 +29,26 @@ FROM timestore.datasets WHERE slug = %(slug)s FOR SHARE
 -- other.
 INSERT INTO timestore.datasets AS d
     (slug, kind, time_column, granularity, schema, retention, lateness_seconds, read_scope,
-     write_scope, folder, created_by, updated_by)
+     write_scope, folder, created_by, updated_by, token_id, idempotency_key, request_hash)
 VALUES
     (%(slug)s, 'ingest', %(time_column)s, %(granularity)s, %(schema)s, %(retention)s,
-     %(lateness_seconds)s, %(read_scope)s, %(write_scope)s, %(folder)s, %(actor)s, %(actor)s)
+     %(lateness_seconds)s, %(read_scope)s, %(write_scope)s, %(folder)s, %(actor)s, %(actor)s,
+     %(token_id)s, %(key)s, %(request_hash)s)
 ON CONFLICT (slug) DO UPDATE SET
     time_column = excluded.time_column, granularity = excluded.granularity,
     schema = excluded.schema, retention = excluded.retention,
     lateness_seconds = excluded.lateness_seconds, read_scope = excluded.read_scope,
     write_scope = excluded.write_scope, folder = excluded.folder, status = 'active',
     version = d.version + 1, created_at = clock_timestamp(), created_by = excluded.created_by,
-    updated_at = clock_timestamp(), updated_by = excluded.updated_by
+    updated_at = clock_timestamp(), updated_by = excluded.updated_by,
+    token_id = excluded.token_id, idempotency_key = excluded.idempotency_key,
+    request_hash = excluded.request_hash
 WHERE d.status = 'deleted' AND d.kind = 'ingest'
 RETURNING slug
+
+-- name: by_key
+SELECT slug, request_hash FROM timestore.datasets
+WHERE token_id = %(token_id)s AND idempotency_key = %(key)s
 
 -- name: alter
 UPDATE timestore.datasets SET
@@ -52,7 +59,8 @@ WHERE slug = %(slug)s
 
 -- name: delete
 UPDATE timestore.datasets
-SET status = 'deleted', version = version + 1, updated_at = clock_timestamp(), updated_by = %(actor)s
+SET status = 'deleted', version = version + 1, updated_at = clock_timestamp(),
+    updated_by = %(actor)s, idempotency_key = NULL
 WHERE slug = %(slug)s
 
 -- name: fail_staged

@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from tristore.auth import requires
 from tristore.errors import (
-    AlreadyExists,
     Forbidden,
     InvalidQuery,
     InvalidRequest,
@@ -21,7 +20,7 @@ from tristore.errors import (
 )
 from tristore.timestore import access
 from tristore.timestore.dataset import SLUG, Dataset, Granularity
-from tristore.timestore.datasets import Datasets, Wanted
+from tristore.timestore.datasets import Datasets, Maker, Wanted
 from tristore.timestore.evolution import grown
 from tristore.timestore.retention import AGE_PATTERN, Retention
 from tristore.timestore.schemas import MAX_COLUMNS, Column
@@ -166,16 +165,12 @@ async def create(request: Request, spec: Annotated[NewDataset, Body()]) -> Respo
     wanted = spec.wanted()
     if not access.may_see(principal, wanted.slug):
         raise access.absent()
-    try:
-        return _shown(await _datasets(request).create(wanted, principal.name), 201)
-    except AlreadyExists:
-        there = await _datasets(request).find(wanted.slug)
-        if idempotency_key(request) is None or not _made_by(principal, wanted, there):
-            raise
-        assert there is not None
-        answer = _shown(there, 201)
+    maker = Maker(principal.name, principal.id, idempotency_key(request))
+    made, before = await _datasets(request).create(wanted, maker)
+    answer = _shown(made, 201)
+    if before:
         answer.headers["Idempotency-Replayed"] = "true"
-        return answer
+    return answer
 
 
 @router.get("/datasets/{slug}", dependencies=_READ)
@@ -214,10 +209,6 @@ def idempotency_key(request: Request) -> str | None:
     if key is not None and not (0 < len(key) <= MAX_KEY and key.isprintable()):
         raise InvalidRequest(f"an Idempotency-Key has 1 to {MAX_KEY} printable characters")
     return key
-
-
-def _made_by(principal: Principal, wanted: Wanted, there: Dataset | None) -> bool:
-    return there is not None and there.created_by == principal.name and wanted.same_as(there)
 
 
 def _refuse_unseen(request: Request, slug: str) -> None:
