@@ -52,6 +52,8 @@ def test_a_datasets_life(run: Run, tmp_path: Path) -> None:
     assert altered["schema"][-1]["name"] == "wind" and altered["latenessSeconds"] == 5
     both = answer(run("datasets", "alter", slug, "--max-bytes", "1000000", "--json"))
     assert both["retention"] == {"maxAge": "90d", "maxBytes": 1000000}, "the other limit stays"
+    assert answer(run("datasets", "alter", slug, "--keep-all", "--json"))["retention"] == {}
+    run("datasets", "alter", slug, "--max-age", "90d")
     listed = run("datasets", "list").stdout
     assert slug in listed and "filestore_growth" in listed and "90d" in listed
     assert "celsius" in run("datasets", "show", slug).stdout

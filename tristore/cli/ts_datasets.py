@@ -92,19 +92,24 @@ def alter(
     max_age: MaxAge = None,
     max_bytes: MaxBytes = None,
     lateness: Lateness = None,
+    keep_all: Annotated[
+        bool, typer.Option("--keep-all", help="Lift the limits of age and size there were.")
+    ] = False,
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Add columns, or set how long rows are kept."""
-    change = _options(max_age, max_bytes, lateness)
+    change = ({"retention": {}} if keep_all else {}) | _options(max_age, max_bytes, lateness)
     if columns:
         change["schema"] = [_column(text) for text in columns]
     if not change:
-        raise typer.BadParameter("give new columns, --max-age, --max-bytes or --lateness")
+        raise typer.BadParameter(
+            "give new columns, --max-age, --max-bytes, --keep-all or --lateness"
+        )
     client = Client.find(url, token, data_dir)
-    if "retention" in change:
+    if "retention" in change and not keep_all:
         # PATCH sets it whole: a limit that was not named would be gone.
         before = client.get(f"{PATH}/{slug}")["retention"]
         change["retention"] = {**before, **change["retention"]}
