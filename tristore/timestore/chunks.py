@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from tristore.errors import InvalidRows, TooLarge, Violation
 from tristore.events import strictjson
+from tristore.timestore import bad_values
 
 _ROWS = 50_000
 _BLOCK_BYTES = 4 * 2**20
@@ -54,7 +55,7 @@ def _json(source: IO[bytes], most: int) -> Iterator[Chunk]:
         raise TooLarge(
             f"one JSON document may have {most} bytes; send NDJSON, which is read row by row"
         )
-    rows = _parsed(data, "/", wrapped=3)
+    rows = _parsed(data, None, wrapped=3)
     del data
     if isinstance(rows, dict):
         if set(rows) != {"rows"}:
@@ -83,14 +84,18 @@ def _lines(lines: list[bytes], first: int) -> list[Any]:
             return list(rows)
     except strictjson.StrictJsonError:
         pass
-    return [_parsed(line, f"/rows/{first + n}", wrapped=1) for n, line in enumerate(lines)]
+    return [_parsed(line, first + n, wrapped=1) for n, line in enumerate(lines)]
 
 
-def _parsed(data: bytes, path: str, *, wrapped: int) -> Any:
+def _parsed(data: bytes, row: int | None, *, wrapped: int) -> Any:
+    """A row, or all of them."""
     try:
         return strictjson.loads(data, wrapped=wrapped)
     except strictjson.StrictJsonError as error:
-        raise fault(path, str(error)) from None
+        if found := bad_values.find(data):
+            number, name, why = found
+            raise fault(place(number + (row or 0), name), why) from None
+        raise fault("/" if row is None else f"/rows/{row}", str(error)) from None
 
 
 def _of_rows(rows: list[Any], first: int) -> Chunk:
