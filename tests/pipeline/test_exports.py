@@ -136,35 +136,72 @@ def server() -> Iterator[S3Server]:
         yield server
 
 
-def test_on_s3_partitions_close_and_exports_end_as_in_a_folder(
-    tools: Tools, server: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def on_s3(tools: Tools, server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Tools:
+    """80 events in a table on S3."""
     fill(tools, 2, 40)
     place = own_place(server, monkeypatch)
-    root, options = place.uri, dict(place.options)
     folder = table_of(tools.config, find(tools.config, "events")).place.local
-    there = replace(tools.config, tables_root=root, tables_options=options)
+    there = replace(tools.config, tables_root=place.uri, tables_options=dict(place.options))
     assert folder is not None
     upload(folder, there)
-    tools = Tools(tools.spark, there)
-    assert close_due(tools, find(there, "events"), datetime(2026, 11, 15, tzinfo=UTC)) == [
+    return Tools(tools.spark, there)
+
+
+def carry_out(tools: Tools, format: str, target: str | None = None) -> bool:
+    url = tools.config.database_url
+    export = exports.claim(url, exports.queue(url, "events", format, target, (None, None)))
+    assert export is not None
+    return exporting.run(tools, export)
+
+
+def test_on_s3_partitions_close_and_exports_end_as_in_a_folder(on_s3: Tools) -> None:
+    config = on_s3.config
+    assert close_due(on_s3, find(config, "events"), datetime(2026, 11, 15, tzinfo=UTC)) == [
         "2026-03-01"
     ]
-    handle = table_of(there, find(there, "events")).place.table()
+    handle = table_of(config, find(config, "events")).place.table()
     assert (handle.count(), len(handle.file_uris())) == (80, 1)
     for format in ("parquet", "csv", "delta"):
-        number = exports.queue(there.database_url, "events", format, None, (None, None))
-        export = exports.claim(there.database_url, number)
-        assert export is not None
-        exporting.run(tools, export)
-    assert [(one["format"], one["rows"], one["files"]) for one in told(tools)] == [
+        assert carry_out(on_s3, format)
+    assert [(one["format"], one["rows"], one["files"]) for one in told(on_s3)] == [
         ("parquet", 80, 1),
         ("csv", 80, 1),
         ("delta", 80, 1),
     ]
-    assert told(tools)[0]["target"].startswith(f"{root}/_exports/")
-    target = str(told(tools)[2]["target"])
-    assert DeltaTable(target, storage_options=options).to_pyarrow_table().num_rows == 80
+    assert told(on_s3)[0]["target"].startswith(f"{config.tables_root}/_exports/")
+    assert copied(on_s3) == 80
+
+
+def copied(tools: Tools) -> int:
+    """Rows of the Delta copy that was told of last."""
+    target = str(told(tools)[-1]["target"])
+    return DeltaTable(target, storage_options=dict(tools.config.tables_options)).count()
+
+
+def test_on_s3_an_export_that_died_is_written_anew(on_s3: Tools) -> None:
+    bucket = store(on_s3.config.tables_root, on_s3.config.tables_options)
+
+    def objects(target: str) -> list[str]:
+        found = [
+            item["path"] for page in obstore.list(bucket, f"_exports/{target}/") for item in page
+        ]
+        return [path.partition(f"_exports/{target}/")[2] for path in found]
+
+    for format in ("parquet", "csv", "delta"):
+        failpoints.arm("exporting.after_write:raise:1")
+        assert not carry_out(on_s3, format, format)
+        assert len(objects(format)) > 0
+        again = exports.take(on_s3.config.database_url, {"events": datetime.now(UTC)})
+        assert again is not None and exporting.run(on_s3, again)
+        assert told(on_s3)[-1]["rows"] == 80
+    assert copied(on_s3) == 80
+    assert sorted(objects("csv")) == ["_export.json", "part-0000/00000.csv"]
+    assert sum(path.endswith(".parquet") for path in objects("delta")) == 1
+
+    obstore.put(bucket, "_exports/theirs/file", b"x")
+    assert not carry_out(on_s3, "csv", "theirs")
+    assert objects("theirs") == ["file"]
 
 
 def upload(folder: Path, config: PipelineConfig) -> None:

@@ -1,7 +1,6 @@
 """Rows written out as Parquet or CSV, counted on the way: into a folder or onto S3."""
 
 import tempfile
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -77,6 +76,7 @@ class Task:
         import pyarrow as pa
         import pyarrow.csv
         import pyarrow.parquet as pq
+        from pyspark import TaskContext
 
         kinds: dict[str, Any] = {"parquet": pq.ParquetWriter, "csv": pa.csv.CSVWriter}
         with tempfile.TemporaryFile() as spool:
@@ -90,7 +90,10 @@ class Task:
             writer.close()
             size = spool.seek(0, 2)
             spool.seek(0)
-            path = f"{self.folder}/{uuid.uuid4().hex}.{self.format}"
+            task = TaskContext.get()
+            assert task is not None
+            # A task that is run again writes the same object again.
+            path = f"{self.folder}/{task.partitionId():05}.{self.format}"
             obstore.put(s3_files.store(self.uri, self.options), path, spool)
         yield pa.record_batch({"rows": pa.array([rows]), "bytes": pa.array([size])})
 

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -41,6 +40,8 @@ def run(tools: Tools, export: Export) -> bool:
     try:
         _run(tools, export)
         return True
+    except shown.Taken as error:
+        exports.fail(tools.config.database_url, export, str(error), for_good=True)
     except Terminal as error:
         _fail(tools, export, str(error), for_good=True)
     except Exception:
@@ -60,6 +61,7 @@ def _run(tools: Tools, export: Export) -> None:
     place = exports_place(tools.config)
     found = shown.find(place, export)
     if found is None:
+        shown.make_room(place, export)
         dataset = catalogue.find(tools.config, export.dataset)
         found = _write(tools, export, dataset, place)
         shown.show(place, export, found)
@@ -77,9 +79,6 @@ def _write(tools: Tools, export: Export, dataset: Dataset, place: Place) -> dict
         raise NotFound(f"{dataset.slug} has no rows yet; ingest some and export it then")
     handle = table.place.table()
     aside = place.child(shown.aside(place, export))
-    if aside.local is not None:
-        shutil.rmtree(aside.local, ignore_errors=True)
-        aside.local.mkdir(parents=True)
     parts = _parts(contents(handle, table.partition), export)
     writer = _Writer(tools, export, dataset, handle, aside)
     written = NOTHING

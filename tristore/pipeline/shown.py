@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tristore.errors import Terminal
-from tristore.pipeline import s3_files
+from tristore.pipeline import s3_files, s3_folders
 from tristore.pipeline.exports import Export
 from tristore.timestore.place import Place
 
@@ -19,9 +19,27 @@ def aside(place: Place, export: Export) -> str:
     return f".{export.id}.partial" if place.local else export.target
 
 
-def drop(place: Place, export: Export) -> None:
-    """What an export that failed for good has left aside: nobody comes back for it."""
+class Taken(Terminal):
+    def __init__(self, export: Export) -> None:
+        super().__init__(f"something lies at {export.target} already; choose another target")
+
+
+def make_room(place: Place, export: Export) -> None:
+    """Removes what an earlier attempt has left. On S3 the first one finds only what others have."""
     if place.local is not None:
+        drop(place, export)
+        (place.local / aside(place, export)).mkdir(parents=True)
+    elif export.attempts > 1:
+        drop(place, export)
+    elif s3_folders.files(place, export.target):
+        raise Taken(export)
+
+
+def drop(place: Place, export: Export) -> None:
+    """What was written aside, and will never be shown."""
+    if place.local is None:
+        s3_folders.remove(place, export.target)
+    else:
         shutil.rmtree(place.local / aside(place, export), ignore_errors=True)
 
 
@@ -59,7 +77,7 @@ def _stored_manifest(place: Place, export: Export) -> dict[str, Any] | None:
 
 def _own(told: dict[str, Any], export: Export) -> dict[str, Any]:
     if told["exportId"] != export.id:
-        raise Terminal(f"something lies at {export.target} already; choose another target")
+        raise Taken(export)
     return told
 
 
