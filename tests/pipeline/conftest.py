@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.pipeline.driver import SHORT_LIVED
+from tests.support.s3 import S3Server, moto
 from tristore.local.java import java_home
 from tristore.pipeline.session import PipelineConfig, make_session
 
@@ -41,3 +42,10 @@ def config(database_url: str, java: str, tmp_path: Path) -> PipelineConfig:
         driver_memory="512m",
         partition_rows=200,
     )
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[S3Server]:
+    """S3 with conditional writes; each test has a prefix of its own there."""
+    with moto() as server:
+        yield server

@@ -1,7 +1,6 @@
 """Exports hold exactly the rows they were asked for, are shown whole, and are told of once."""
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline import log_rows
 from tests.pipeline.micro_batches import append, fill
-from tests.support.s3 import S3Server, moto
+from tests.support.s3 import S3Server
 from tests.support.s3_tables import own_place
 from tristore import failpoints
 from tristore.errors import AlreadyExists, InvalidRequest, NotFound
@@ -128,12 +127,6 @@ def test_what_cannot_be_exported_is_refused_with_the_reason(tools: Tools) -> Non
     early = exports.queue(url, "events", "csv", "early", (None, None))
     Lifecycle(tools.spark, tools.config).step()
     assert exports.state(url, early)["state"] == "queued", "its table has yet to begin"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with moto() as server:
-        yield server
 
 
 @pytest.fixture

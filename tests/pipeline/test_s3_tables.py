@@ -1,7 +1,6 @@
 """Tables on S3: written by tasks, committed by condition, each event once over a killed driver."""
 
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline import driver, log_rows
 from tests.pipeline.filestore_story import story
-from tests.support.s3 import S3Server, moto, rclone
+from tests.support.s3 import S3Server, rclone
 from tests.support.s3_tables import own_place
 from tristore.config import Settings, TimestoreSettings
 from tristore.errors import StartRefused
@@ -20,12 +19,6 @@ from tristore.timestore.place import Place, tables_place
 
 # A driver is a process with a JVM of its own: on a busy machine it takes its time to start.
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with moto() as server:
-        yield server
 
 
 @pytest.fixture
