@@ -94,6 +94,19 @@ def test_an_export_that_dies_anywhere_is_whole_in_the_end_and_told_once(tools: T
     assert (found["state"], found["progress"]) == ("completed", {"partsDone": 1, "partsTotal": 1})
 
 
+def test_an_export_that_stopping_drivers_cut_off_does_not_fail(tools: Tools) -> None:
+    fill(tools, 1, 10)
+    url = tools.config.database_url
+    number = exports.queue(url, "events", "parquet", "cut", (None, None))
+    for _ in range(4):
+        export = exports.claim(url, number)
+        assert export is not None
+        failpoints.arm("exporting.after_write:raise:1")
+        assert not exporting.run(tools, export, stopping=lambda: True)
+        exports.resume(url)
+    assert exports.state(url, number)["state"] == "queued"
+
+
 def test_an_export_waits_for_what_was_there_when_it_was_asked_for(tools: Tools) -> None:
     fill(tools, 1, 10)
     log_rows.append(tools.config.database_url, 10)

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -35,7 +35,7 @@ def exports_place(config: PipelineConfig) -> Place:
     return config.tables.child("_exports")
 
 
-def run(tools: Tools, export: Export) -> bool:
+def run(tools: Tools, export: Export, stopping: Callable[[], bool] = lambda: False) -> bool:
     """Carries an export out; what goes wrong is told to whoever asked for it."""
     try:
         _run(tools, export)
@@ -45,6 +45,8 @@ def run(tools: Tools, export: Export) -> bool:
     except Terminal as error:
         _fail(tools, export, str(error), for_good=True)
     except Exception:
+        if stopping():
+            return False  # cut off, not failed: the next driver begins it again
         _log.exception("export %d", export.id)
         told = "the export could not be written; the reason is in the pipeline's log"
         _fail(tools, export, told, for_good=export.attempts >= _MOST_ATTEMPTS)

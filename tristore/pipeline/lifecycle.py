@@ -122,7 +122,7 @@ class Lifecycle:
     def _exports(self, empty: dict[str, datetime]) -> None:
         url = self._tools.config.database_url
         while (export := exports.take(url, {**empty, **self._reached})) is not None:
-            if not exporting.run(self._tools, export):
+            if not exporting.run(self._tools, export, self._stop.is_set):
                 return  # not at once again: whatever is in its way may need a moment
 
     def _occasionally(self, found: list[Dataset], mark: Mark) -> None:
