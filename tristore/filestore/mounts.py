@@ -60,17 +60,23 @@ async def create(
     """In a transaction of its own: the mount and the root of its tree. An empty one needs no first
     audit; what lies in a filled one is no drift but waits for an import."""
     await conn.execute(_sql.one_at_a_time)
-    others = [mount for mount in await every(conn) if mount.name != columns["name"]]
-    if any(_overlap(columns, mount) for mount in others):
-        raise MountRefused("another mount holds these files already, or some of them")
+    await check_free(conn, columns, caller)
     given = columns | {"config": orjson.dumps(columns["config"]).decode(), "empty": empty}
     given["created_by"] = caller.principal or caller.source
-    row = await (await conn.execute(_sql.create, given)).fetchone()
+    await conn.execute(_sql.create, given)
     found = await by_name(conn, columns["name"])
     assert found is not None
-    if row is None and not _repeated(found, columns, caller):
-        raise PathConflict(f"there is a mount called {columns['name']} already; choose a name")
     return found
+
+
+async def check_free(conn: Connection, columns: dict[str, Any], caller: Caller) -> None:
+    """Whether another mount has the name, or files that this one would have."""
+    for mount in await every(conn):
+        if mount.name == columns["name"]:
+            if not _repeated(mount, columns, caller):
+                raise PathConflict(f"there is a mount called {mount.name} already; choose a name")
+        elif _overlap(columns, mount):
+            raise MountRefused("another mount holds these files already, or some of them")
 
 
 def _overlap(columns: dict[str, Any], other: Mount) -> bool:

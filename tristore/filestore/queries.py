@@ -39,6 +39,9 @@ class Queries:
         )
         blobs = await open_blobs(trial, self._settings)
         try:
+            # Before the probe writes: a folder that is refused stays as it was.
+            async with self._pool.connection() as conn:
+                await mounts.check_free(conn, columns, caller)
             await blobs.probe()
             empty = not await anext(blobs.list_directory(), [])
         finally:

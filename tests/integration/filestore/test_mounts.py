@@ -16,11 +16,14 @@ async def test_a_mount_is_made_once_and_only_where_it_may_be(
     store: Filestore, mount: Mount, folder: Path
 ) -> None:
     spec = {"name": mount.name, "kind": "local", "root": str(folder)}
-    below = folder / "below"
+    below, beside = folder / "below", folder.parent / "beside"
     below.mkdir()
+    beside.mkdir()
     (folder.parent / "all").symlink_to(folder)
     with pytest.raises(errors.PathConflict):
         await store.create_mount(ME, spec)
+    with pytest.raises(errors.PathConflict):
+        await store.create_mount(ME, {**spec, "root": str(beside)})
     again = await store.create_mount(replace(ME, idempotency_key="k"), spec)
     assert again.id == mount.id
     refused: list[tuple[type[Exception], dict[str, Any]]] = [
@@ -36,6 +39,7 @@ async def test_a_mount_is_made_once_and_only_where_it_may_be(
     for number, (expected, fields) in enumerate(refused):
         with pytest.raises(expected):
             await store.create_mount(ME, {**spec, "name": f"{mount.name}-{number}", **fields})
+    assert [*below.iterdir(), *beside.iterdir()] == [], "a folder that is refused stays as it was"
 
 
 async def test_an_observed_mount_takes_no_commands(store: Filestore, folder: Path) -> None:
