@@ -176,6 +176,7 @@ def _door(settings: Settings, url: str | None, http: str | None, token: str | No
 
         return QueueDoor(address, settings.events.queue)
     raise StartRefused(
-        "no bus to publish to: set TRISTORE_REDIS_URL (or `inline` and TRISTORE_DATABASE_URL), "
-        "or give url=redis://…, url=postgresql://… or http=http://… with token=…"
+        "no bus to publish to: set TRISTORE_URL and TRISTORE_TOKEN, or TRISTORE_REDIS_URL "
+        "(or `inline` and TRISTORE_DATABASE_URL), or give url=redis://…, url=postgresql://… or "
+        "http=http://… with token=…"
     )
