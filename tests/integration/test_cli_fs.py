@@ -72,7 +72,7 @@ def test_a_day_with_files(
     listed = shown("ls", "day:")
     assert all(name in listed for name in ("in/", "kept/", "old/", "300.0 kB"))
     drawn = shown("tree", "day:")
-    assert "there.txt" in drawn and "big file.bin" in drawn
+    assert "there.txt" in drawn and "big file.bin" in drawn and "kept/  300.0 kB, 1 file\n" in drawn
     shown("mkdir", "day:empty/deep")
     shown("rm", "-r", "day:in")
     assert not (root / "in").exists() and (root / "empty/deep").is_dir()

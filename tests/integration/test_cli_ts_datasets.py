@@ -68,7 +68,7 @@ def test_a_datasets_life(run: Run, tmp_path: Path) -> None:
     argv = ("ingest", slug, "-", "--format", "ndjson", "--key", "k", "--json")
     first, again = (answer(run(*argv, stdin=line)) for _ in range(2))
     assert first == again and first["rows"] == 1
-    assert run("datasets", "delete", slug).stdout == f"deleted {slug}\n"
+    assert answer(run("datasets", "delete", slug, "--json")) == {"deleted": slug}
     assert isinstance(run("datasets", "show", slug).exception, TristoreError)
 
 

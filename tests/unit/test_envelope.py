@@ -59,6 +59,11 @@ def test_a_broken_rule_is_named_by_its_place(field: str, value: Any) -> None:
     assert [violation.path for violation in refused.value.violations] == [f"/{field}"]
 
 
+def test_a_violation_speaks_of_json_and_not_of_python() -> None:
+    with pytest.raises(InvalidEvent, match="/payload: input should be a JSON object"):
+        Event.parse({**GOOD, "payload": []})
+
+
 def test_every_violation_is_listed() -> None:
     with pytest.raises(InvalidEvent) as refused:
         Event.parse({"id": 7, "type": "x", "extra": 1})

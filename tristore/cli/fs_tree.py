@@ -9,6 +9,7 @@ from rich.filesize import decimal
 from rich.markup import escape
 from rich.tree import Tree
 
+from tristore.cli.counting import counted
 from tristore.cli.fs_client import FsClient
 from tristore.cli.fs_place import Named, Place
 from tristore.cli.options import AsJson, Cursor, DataDir, Limit, Token, Url
@@ -128,8 +129,8 @@ def _grown(client: FsClient, node: dict[str, Any], depth: int, most: int) -> dic
 def _draw(drawn: Tree, node: dict[str, Any]) -> None:
     for child in node.get("children", ()):
         name, size, files, _, state, _ = _row(child)
-        counted = f", {files} files" if files else ""
+        within = f", {counted(int(files), 'file')}" if files else ""
         mark = f"  [yellow]{escape(state)}[/]" if state else ""
-        _draw(drawn.add(f"{escape(name)}  [dim]{size}{counted}[/]{mark}"), child)
+        _draw(drawn.add(f"{escape(name)}  [dim]{size}{within}[/]{mark}"), child)
     if node.get("more"):
         drawn.add("[dim]… more[/]")

@@ -117,10 +117,16 @@ def alter(
 
 
 @app.command("delete")
-def delete(slug: Slug, url: Url = None, token: Token = None, data_dir: DataDir = None) -> None:
+def delete(
+    slug: Slug,
+    url: Url = None,
+    token: Token = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
     """Delete a dataset and its rows."""
     Client.find(url, token, data_dir).delete(f"{PATH}/{slug}")
-    print(f"deleted {slug}")
+    print(json.dumps({"deleted": slug}) if as_json else f"deleted {slug}")
 
 
 def _column(text: str) -> dict[str, Any]:

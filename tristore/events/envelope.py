@@ -181,5 +181,5 @@ def _violations(error: ValidationError) -> list[Violation]:
 
 def _lower(message: str) -> str:
     """Pydantic's sentence, to stand after a path."""
-    message = message.removeprefix("Value error, ")
+    message = message.removeprefix("Value error, ").replace("valid dictionary", "JSON object")
     return message[:1].lower() + message[1:]
