@@ -8,6 +8,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from tests.pipeline import log_rows
+from tests.pipeline.filestore_story import story
 from tristore.errors import CheckpointMismatch, Unavailable
 from tristore.pipeline import jobs, source
 from tristore.pipeline.actions import act
@@ -44,6 +45,20 @@ def test_another_epoch_of_the_log(spark: SparkSession, filled: PipelineConfig) -
 def test_a_log_that_ends_before_the_checkpoint(spark: SparkSession, filled: PipelineConfig) -> None:
     log_rows.execute(filled.database_url, "UPDATE bus.ingress_head SET last = 50")
     _refused(filled, spark, "stands at sequence 100, but the log ends at 50")
+
+
+def test_a_log_that_was_put_back_and_has_grown_past_the_checkpoint(
+    spark: SparkSession, filled: PipelineConfig
+) -> None:
+    lost = "DELETE FROM bus.workflow_events WHERE ingress_sequence > 90"
+    log_rows.execute(filled.database_url, lost)
+    log_rows.execute(filled.database_url, "UPDATE bus.ingress_head SET last = 90")
+    story(filled.database_url)
+    story(filled.database_url)
+    log_rows.append(filled.database_url, 100)
+    renumbered = "UPDATE bus.workflow_events SET id = id || '-anew' WHERE ingress_sequence > 90"
+    log_rows.execute(filled.database_url, renumbered)
+    _refused(filled, spark, "event 100 of the log is event-100-anew, but event-100 in table events")
 
 
 def test_a_lost_checkpoint(spark: SparkSession, filled: PipelineConfig) -> None:

@@ -13,6 +13,7 @@ from tristore.cli import (
     meta,
     migrate,
     pipeline,
+    restored,
     schemas,
     serve,
     status,
@@ -35,6 +36,7 @@ app.command("serve")(serve.serve)
 app.command("work")(work.work)
 app.command("migrate")(migrate.migrate)
 app.command("doctor")(doctor.doctor)
+app.command("restored")(restored.restored)
 app.add_typer(events.app, name="events")
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(schemas.app, name="schemas")

@@ -85,6 +85,12 @@ def head(database_url: str) -> Head:
     return Head(*row)
 
 
+def event_id(database_url: str, sequence: int) -> str | None:
+    with psycopg.connect(database_url) as conn:
+        row = conn.execute(_sql.event_id, {"sequence": sequence}).fetchone()
+    return None if row is None else str(row[0])
+
+
 def record(database_url: str, position: Position) -> None:
     """Told after the table has it, so that it is never ahead of the table."""
     given = {"consumer": CONSUMER, "sequence": position.sequence, "epoch": position.epoch}

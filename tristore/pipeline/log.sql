@@ -1,6 +1,9 @@
 -- name: head
 SELECT epoch::text, last, earliest FROM bus.ingress_head
 
+-- name: event_id
+SELECT id FROM bus.workflow_events WHERE ingress_sequence = %(sequence)s
+
 -- name: read_range
 -- Numbers are written into the text: a bound parameter would keep ADBC from its COPY fast path.
 SELECT id, type, source, occurred_at, received_at, ingress_sequence, payload::text AS payload,
