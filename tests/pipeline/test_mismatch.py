@@ -61,6 +61,14 @@ def test_a_log_that_was_put_back_and_has_grown_past_the_checkpoint(
     _refused(filled, spark, "event 100 of the log is event-100-anew, but event-100 in table events")
 
 
+def test_a_damaged_file_keeps_no_new_rows_out(spark: SparkSession, filled: PipelineConfig) -> None:
+    for file in Path(filled.tables_root, "events").glob("data/**/*.parquet"):
+        file.write_bytes(file.read_bytes()[:100])
+    log_rows.append(filled.database_url, 10)
+    jobs.run_available(filled, spark)
+    assert jobs.status(filled)["throughSequence"] == 110
+
+
 def test_a_lost_checkpoint(spark: SparkSession, filled: PipelineConfig) -> None:
     shutil.rmtree(filled.checkpoint)
     _refused(filled, spark, "table events ends at sequence 100, but the checkpoint at 0")

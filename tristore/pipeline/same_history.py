@@ -1,10 +1,15 @@
 """Whether this log fed the table: after a restore the same numbers may go to other events."""
 
+import logging
+
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tristore.errors import CheckpointMismatch
 from tristore.pipeline import log
 from tristore.pipeline.table import Table
+
+_log = logging.getLogger(__name__)
 
 
 def check(database_url: str, table: Table) -> None:
@@ -22,6 +27,11 @@ def check(database_url: str, table: Table) -> None:
 
 
 def _held(table: Table, sequence: int) -> str | None:
-    rows = table.place.table().to_pyarrow_dataset()
-    found = rows.to_table(columns=["id"], filter=pc.field("ingress_sequence") == sequence)
+    try:
+        rows = table.place.table().to_pyarrow_dataset()
+        found = rows.to_table(columns=["id"], filter=pc.field("ingress_sequence") == sequence)
+    except (OSError, pa.ArrowException) as error:
+        # A damaged file is told to who asks for its rows, and keeps no new ones out.
+        _log.warning("the last event of table %s cannot be read: %s", table.name, error)
+        return None
     return found["id"][0].as_py() if found.num_rows else None
