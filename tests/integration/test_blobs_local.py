@@ -150,6 +150,32 @@ async def test_the_trash_is_swept_by_the_time_of_the_removal(blobs: Blobs, tmp_p
     assert staged(tmp_path) == ["file"]
 
 
+async def test_a_tree_as_deep_as_paths_reach_goes_for_good(blobs: Blobs, tmp_path: Path) -> None:
+    await put(blobs, "/".join(["d"] * 2000), b"1")
+    os.symlink("/etc", tmp_path / "d/link")
+    await blobs.remove("d", "gone")
+    await blobs.discard("gone")
+    assert staged(tmp_path) == []
+    assert os.path.exists("/etc/passwd")
+
+
+async def test_what_cannot_be_removed_keeps_nothing_else(
+    blobs: Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        await put(blobs, name, b"1")
+        await blobs.remove(name, name)
+
+    def refuse(disk: Disk, directory: int, name: str) -> None:
+        if name == "a":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        os.unlink(name, dir_fd=directory)
+
+    monkeypatch.setattr(Disk, "remove", refuse)
+    assert await blobs.sweep(-1, set()) == 1
+    assert staged(tmp_path) == ["a"]
+
+
 async def test_the_filestores_own_folder_may_be_lost(blobs: Blobs, tmp_path: Path) -> None:
     await put(blobs, "a", b"1")
     os.rmdir(tmp_path / ".tristore/staging")

@@ -86,7 +86,7 @@ class Hands:
             return begun
         finally:
             if staged is not None and not isinstance(begun, Work):
-                await staged.discard(str(intent.plan["token"]))
+                await tidy(staged, str(intent.plan["token"]))
 
     def _done(self, token: str, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
@@ -118,6 +118,15 @@ async def carry_out(bench: Workbench, work: Work, carry: Carry) -> Outcome:
         if isinstance(error, ContentConflict | ContentGone):
             raise ChangedOutside(f"{error}; it is being reconciled, try again") from error
         raise
+
+
+async def tidy(blobs: Blobs, token: str) -> None:
+    """Clears away what a command that has ended left in staging or trash. It is answered all the
+    same where that cannot be done now: the sweep comes by."""
+    try:
+        await blobs.discard(token)
+    except TristoreError as error:
+        _log.warning("what %s left behind stays for the sweep: %s", token, error)
 
 
 async def fail(bench: Workbench, work: Work, error: TristoreError) -> None:

@@ -6,7 +6,7 @@ from uuid import uuid4
 from tristore.errors import NotFound
 from tristore.failpoints import failpoint
 from tristore.filestore import journal, nodes, rollups
-from tristore.filestore.carry import Hands
+from tristore.filestore.carry import Hands, tidy
 from tristore.filestore.changes import Changes
 from tristore.filestore.claims import Want
 from tristore.filestore.clearing import clear
@@ -85,7 +85,7 @@ async def carry(bench: Workbench, work: Work) -> Outcome:
         failpoint("filestore.delete.after_publish")
         outcome = await _end(bench, work, work.changes())
     failpoint("filestore.delete.after_commit")
-    await blobs.discard(work.token)
+    await tidy(blobs, work.token)
     return outcome
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tristore.errors import ContentGone
 from tristore.failpoints import failpoint
 from tristore.filestore import announce, nodes, paths, rollups
-from tristore.filestore.carry import Hands
+from tristore.filestore.carry import Hands, tidy
 from tristore.filestore.changes import Changes, weight
 from tristore.filestore.clearing import clear
 from tristore.filestore.content import Blobs, Entry, Fingerprint
@@ -46,7 +46,7 @@ async def carry(bench: Workbench, work: Work) -> Outcome:
         failpoint("filestore.move.after_publish")
         outcome = await _end(bench, work, work.changes(), fingerprint)
     failpoint("filestore.move.after_commit")
-    await (await bench.blobs(work.mount)).discard(work.token)
+    await tidy(await bench.blobs(work.mount), work.token)
     return outcome
 
 

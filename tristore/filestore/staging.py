@@ -2,8 +2,8 @@
 
 import errno
 import hashlib
+import logging
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,10 +16,13 @@ from tristore.filestore.beneath import Beneath
 from tristore.filestore.content import Staged
 from tristore.filestore.disk import Disk
 from tristore.filestore.looks import fingerprint, look
+from tristore.filestore.trash import forget_tree
 
 T = TypeVar("T")
 Area = Literal["staging", "trash"]
 AREAS: tuple[Area, ...] = ("staging", "trash")
+
+_log = logging.getLogger(__name__)
 
 
 class Staging:
@@ -119,9 +122,16 @@ class Staging:
             if fd is None:
                 return 0
             old = [name for name in os.listdir(fd) if name not in keep and _left(fd, name, latest)]
-            for name in old:
-                self._forget(fd, name)
-            return len(old)
+            return sum(self._swept(fd, name) for name in old)
+
+    def _swept(self, fd: int, name: str) -> bool:
+        try:
+            self._forget(fd, name)
+        except OSError as error:
+            # One that cannot be removed must not keep the others.
+            _log.warning("something in the trash stays: %s", error.strerror)
+            return False
+        return True
 
     def _forget(self, fd: int, name: str) -> None:
         try:
@@ -132,8 +142,7 @@ class Staging:
             # What Linux and what other systems say of a directory.
             if error.errno not in (errno.EISDIR, errno.EPERM):
                 raise
-            with suppress(FileNotFoundError):
-                shutil.rmtree(name, dir_fd=fd)
+            forget_tree(fd, name)
 
     @contextmanager
     def _existing(self, area: Area) -> Iterator[int | None]:
