@@ -48,6 +48,16 @@ async def bucket(store: Filestore, server: S3Server, tmp_path: Path) -> Mount:
     return await store.create_mount(ME, spec)
 
 
+async def test_a_bucket_is_known_again_however_it_is_written(
+    store: Filestore, bucket: Mount, server: S3Server
+) -> None:
+    spec = {"kind": "s3", "bucket": server.bucket, "prefix": f"{bucket.config['prefix']}/inside"}
+    spec |= {"name": support.new_name(), "credentials": "env:S3_T"}
+    for place in ({"endpoint": f"{server.url}/"}, {"endpoint": server.url, "region": "us-east-1"}):
+        with pytest.raises(errors.MountRefused, match="another mount"):
+            await store.create_mount(ME, spec | place)
+
+
 async def held(store: Filestore, mount: Mount) -> dict[str, bytes]:
     """What the mount gives back for every file it knows, once its sums and sizes agree."""
     nodes = await support.tracked(store, mount)

@@ -129,6 +129,7 @@ def test_lists_are_paged_by_key_and_filtered(files: Files) -> None:
     for params in ({"limit": 0}, {"limit": 1001}, {"cursor": "made-up"}, {"colour": "red"}):
         refused = files.client.get(f"{ROOT}/nodes", params={"mount": files.mount, **params})
         assert refused.status_code == 422, params
+    assert files.client.get(f"{ROOT}/mounts", params={"cursor": "made up"}).status_code == 422
     for path in ("0", str(2**63), "x", "999999999"):
         assert files.client.get(f"{ROOT}/nodes/{path}").status_code in (404, 422)
 

@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 from tristore.db.pool import Connection
 from tristore.db.queries import load
 from tristore.errors import InvalidQuery, InvalidRequest, MountRefused, PathConflict
-from tristore.filestore import paths
+from tristore.filestore import endpoints, paths
 from tristore.filestore.model import Caller, Mount
 
 _sql = load("tristore.filestore", "mounts.sql")
@@ -94,7 +94,9 @@ class _Keys:
     """Where the objects of a mount lie."""
 
     def __init__(self, config: dict[str, Any]) -> None:
-        self._bucket = (config.get("endpoint"), config.get("region"), config["bucket"])
+        # The region is not part of it: a server has no two buckets of one name.
+        endpoint = config.get("endpoint")
+        self._bucket = (endpoint and endpoints.parse(endpoint), config["bucket"])
         self._prefix = str(config.get("prefix") or "").strip("/")
 
     def within(self, other: "_Keys") -> bool:

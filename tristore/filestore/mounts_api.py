@@ -45,8 +45,16 @@ class S3Mount(_AnyMount):
 Spec = Annotated[LocalMount | S3Mount, Field(discriminator="kind")]
 
 
+class MountsQuery(Page):
+    """`cursor` is the name of the last mount the reader has."""
+
+    cursor: MountName | None = None
+
+
 @router.get("", dependencies=READING)
-async def mounts(request: Request, asking: Asking, query: Annotated[Page, Query()]) -> Response:
+async def mounts(
+    request: Request, asking: Asking, query: Annotated[MountsQuery, Query()]
+) -> Response:
     """The mounts the token may see, by name, with what lies on each (`rollup`)."""
     found = sorted(await filestore(request).mounts(asking), key=lambda mount: mount.name)
     rest = [mount for mount in found if query.cursor is None or mount.name > query.cursor]
