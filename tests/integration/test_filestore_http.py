@@ -122,6 +122,8 @@ def test_a_change_meets_only_the_version_it_names(files: Files) -> None:
     assert stale.status_code == 412
     assert "2" in stale.json()["detail"]
     assert files.put("f", b"3", if_match=second.headers["etag"]).json()["node"]["version"] == 3
+    assert files.put("absent", b"1", if_match=first.headers["etag"]).status_code == 412
+    assert files.command("createDirectory", "d", headers={"if_match": '"1"'}).status_code == 412
     for wrong in ("", "x", '"0"', '"1", "2"', "*", '"-1"'):
         assert files.put("f", b"4", if_match=wrong).status_code == 400, wrong
     assert files.put("f", b"4", if_none_match='"1"').status_code == 400
@@ -192,6 +194,8 @@ def test_a_reader_that_has_the_content_is_not_sent_it_again(files: Files) -> Non
     assert files.get("f", if_none_match='"x"', if_modified_since=date).status_code == 200
     assert files.get("f", if_match='"7"').status_code == 412
     assert files.get("f", if_match=etag).status_code == 200
+    assert files.get("f", if_unmodified_since="Mon, 01 Jan 2001 00:00:00 GMT").status_code == 412
+    assert files.get("f", if_unmodified_since=date).status_code == 200
     assert files.get("f", if_range=etag, range="bytes=1-2").content == b"12"
     files.stored("f", b"abcdefghij")
     assert files.get("f", if_range=etag, range="bytes=1-2").content == b"abcdefghij"
@@ -228,6 +232,31 @@ def test_a_repeated_key_gets_the_same_answer_and_another_request_none(files: Fil
         files.mount,
     )
     assert sorted(row["command"] for row in entries) == ["move", "put"]
+
+
+@pytest.mark.parametrize("size", [3, 2**20])
+def test_a_repeat_is_answered_though_its_conditions_hold_no_more(files: Files, size: int) -> None:
+    """What it would meet is what it did itself, and what others did since."""
+    content = os.urandom(size)
+
+    def put(key: str, **condition: str) -> httpx.Response:
+        return files.put("f", content, idempotency_key=f"{key}-{size}", **condition)
+
+    made = [put("made", if_none_match="*") for _ in range(2)]
+    replaced = [put("replaced", if_match='"1"') for _ in range(2)]
+    etag = replaced[0].headers["etag"]
+    again = [put("again", if_match=etag) for _ in range(2)]
+    moving = {"if_match": again[0].headers["etag"], "idempotency_key": f"moved-{size}"}
+    moved = [files.command("move", "f", targetPath="g", headers=moving) for _ in range(2)]
+    leaving = {"If-Match": moved[0].headers["etag"], "Idempotency-Key": f"gone-{size}"}
+    gone = [files.client.delete(files.url("g"), headers=leaving)]
+    files.stored("g", b"made anew")
+    gone.append(files.client.delete(files.url("g"), headers=leaving))
+    for first, second in (made, replaced, again, moved, gone):
+        assert first.is_success, first.text
+        assert (second.status_code, second.json()) == (first.status_code, first.json())
+        assert second.headers["idempotency-replayed"] == "true"
+    assert files.get("g").content == b"made anew"
 
 
 def test_a_directory_is_listed_and_not_downloaded(files: Files) -> None:

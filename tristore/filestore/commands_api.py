@@ -85,7 +85,7 @@ class _Run:
         store, at = self._store, (self._asking, given.mount, given.path)
         match given:
             case CreateDirectory():
-                return await store.create_directory(*at)
+                return await store.create_directory(*at, if_match=self._version)
             case UpdateMetadata():
                 return await store.update_metadata(*at, given.metadata, if_match=self._version)
             case Delete():

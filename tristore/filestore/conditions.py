@@ -73,6 +73,9 @@ def check_read(headers: Headers, node: Node) -> None:
     given = headers.get("if-match")
     if given is not None and given.strip() != "*" and not _names(given, node):
         raise VersionMismatch(f"the file has version {node.version} now; read it again")
+    since = _date(headers.get("if-unmodified-since")) if given is None else None
+    if since is not None and node.updated_at.replace(microsecond=0) > since:
+        raise VersionMismatch("the file was changed since then; read it again")
 
 
 def range_holds(headers: Headers, node: Node) -> bool:

@@ -12,17 +12,22 @@ from tristore.filestore.work import Work, now
 from tristore.filestore.workbench import Workbench
 
 
-async def run(bench: Workbench, hands: Hands, caller: Caller, mount: Mount, path: str) -> Outcome:
+def want(mount: Mount, path: str, if_match: int | None = None) -> Want:
+    return Want(mount.id, path, makes=True, must="unused", version=if_match, kind="directory")
+
+
+async def run(bench: Workbench, hands: Hands, caller: Caller, mount: Mount, want: Want) -> Outcome:
     token, keyed = uuid4().hex, caller.idempotency_key is not None
+    asked = journal.request_hash("createDirectory", mount.name, want.path, want.version)
     intent = Intent(
         command="createDirectory",
         mount=mount,
-        path=path,
+        path=want.path,
         caller=caller,
         owner=bench.owner.id,
-        wanted=[Want(mount.id, path, makes=True, must="unused", kind="directory")],
+        wanted=[want],
         plan={"token": token},
-        request_hash=journal.request_hash("createDirectory", mount.name, path) if keyed else None,
+        request_hash=asked if keyed else None,
     )
     return await hands.command(intent, carry)
 

@@ -49,7 +49,7 @@ async def run(
     bench: Workbench, hands: Hands, caller: Caller, put: Put, content: AsyncIterator[bytes]
 ) -> Outcome:
     blobs = await bench.blobs(put.mount)
-    await _check_early(bench, put)
+    await _check_early(bench, caller, put)
     token = uuid4().hex
     staged = await blobs.stage(token, content, put.path)
     failpoint("filestore.put.after_stage")
@@ -61,9 +61,10 @@ async def run(
     return await hands.command(_intent(bench, caller, put, staged), carry, staged=blobs)
 
 
-async def _check_early(bench: Workbench, put: Put) -> None:
-    """Spares the sender of a large file an upload that would be refused at its end."""
-    if put.size is not None and put.size < _LARGE:
+async def _check_early(bench: Workbench, caller: Caller, put: Put) -> None:
+    """Spares the sender of a large file an upload that would be refused at its end. Not for one
+    that comes again with its Idempotency-Key: it would meet what it did itself."""
+    if (put.size is not None and put.size < _LARGE) or await bench.knows(caller):
         return
     asked = [put.path, *above(put.path)]
     async with bench.pool.connection() as conn:

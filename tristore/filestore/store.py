@@ -63,10 +63,14 @@ class Filestore(Queries):
         )
         return await put.run(self.bench, self._hands, caller, asked, content)
 
-    async def create_directory(self, caller: Caller, mount: str, path: str) -> Outcome:
-        """With the directories above it. What stands there already is in the way."""
+    async def create_directory(
+        self, caller: Caller, mount: str, path: str, *, if_match: int | None = None
+    ) -> Outcome:
+        """With the directories above it. What stands there already is in the way; only one that is
+        missing has a version to match."""
         at = await self._opened.writable(caller, mount)
-        return await directory.run(self.bench, self._hands, caller, at, paths.check(path))
+        want = directory.want(at, paths.check(path), if_match)
+        return await directory.run(self.bench, self._hands, caller, at, want)
 
     async def move(
         self,

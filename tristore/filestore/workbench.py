@@ -86,6 +86,10 @@ class Workbench:
             await asyncio.sleep(_LONGEST_PAUSE)
         return None
 
+    async def knows(self, caller: Caller) -> bool:
+        """Whether a request with this Idempotency-Key has begun before."""
+        return caller.idempotency_key is not None and await self._keyed(caller) is not None
+
     async def _keyed(self, caller: Caller) -> Known | None:
         async with self.pool.connection() as conn:
             return await journal.by_key(conn, caller)
