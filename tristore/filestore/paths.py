@@ -41,11 +41,16 @@ def check_prefix(prefix: str) -> str:
 
 def trackable(name: str) -> bool:
     """Whether a name found on a mount can stand in a path of ours; others are passed over."""
+    return is_text(name) and "/" not in name and _wrong(name) is None
+
+
+def is_text(found: str) -> bool:
+    """Whether a name or path was UTF-8 on its mount; half characters stand for what was not."""
     try:
-        name.encode("utf-8")
+        found.encode("utf-8")
     except UnicodeEncodeError:
         return False
-    return "/" not in name and _wrong(name) is None
+    return True
 
 
 def _wrong(part: str) -> str | None:

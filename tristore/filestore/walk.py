@@ -83,7 +83,8 @@ class Comparison:
         found.scanned += 1
         found.bytes += entry.fingerprint.size
         found.skipped += entry.kind == "other"
-        return True
+        # What is no text cannot be asked for, and no node has such a path.
+        return paths.is_text(entry.path)
 
     def _unseen(self, node: Known) -> bool:
         """Whether what lies above an absent node says enough about it."""

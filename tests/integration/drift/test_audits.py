@@ -1,12 +1,13 @@
 """Audits: what happened in a storm, unwatched, or under one path."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
 from tests.integration.drift.strangers import settled
-from tests.support.filestore import new_mount, write
-from tests.support.upkeep import audit, jobs_of, told_of, watched
+from tests.support.filestore import new_mount, tracked, write
+from tests.support.upkeep import audit, imported, jobs_of, told_of, watched
 from tests.support.waiting import until
 from tristore.config import Settings
 from tristore.filestore.model import Mount
@@ -76,3 +77,15 @@ async def _answer(value: Any) -> Any:
 
 def _told_to_drift(filestore: Filestore, mount: Mount) -> list[str]:
     return [event["payload"]["path"] for event in told_of(filestore, mount, DRIFT)]
+
+
+async def test_names_that_are_no_text_are_passed_over(filestore: Filestore, tmp_path: Path) -> None:
+    """Also as the last of a directory, where the next look at the nodes would begin."""
+    mount = await new_mount(filestore, tmp_path)
+    for folder in (tmp_path, tmp_path / "new"):
+        folder.mkdir(exist_ok=True)
+        (folder / "known").write_bytes(b"1")
+        Path(os.fsdecode(os.fsencode(folder / "z-") + b"\xff")).write_bytes(b"2")
+    audited, again = await audit(filestore, mount), await imported(filestore, mount)
+    assert audited.progress["skipped"] == again.progress["skipped"] == 2
+    assert sorted(await tracked(filestore, mount)) == ["known", "new", "new/known"]
