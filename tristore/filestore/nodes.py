@@ -101,6 +101,13 @@ async def tree(conn: Connection, top: Node, mount: Mount, after: str, limit: int
     return found
 
 
+async def longer(conn: Connection, mount: Mount, directory: str, most: int) -> bool:
+    """Whether something under a directory has a path of more than `most` bytes."""
+    given: dict[str, Any] = {"mount_id": mount.id, "bytes": most}
+    given |= {"after": f"{directory}/", "below": f"{directory}0"}
+    return await (await conn.execute(_sql.longer, given)).fetchone() is not None
+
+
 async def history(
     conn: Connection, node_id: int, limit: int, cursor: str | None
 ) -> tuple[list[Snapshot], str | None]:

@@ -40,6 +40,13 @@ WHERE n.mount_id = %(mount_id)s AND n.state <> 'deleted'
     AND n.path > %(after)s AND n.path < %(below)s
 ORDER BY n.path LIMIT %(limit)s
 
+-- name: longer
+-- Whether a path under a directory has more than so many bytes.
+SELECT true FROM filestore.nodes n
+WHERE n.mount_id = %(mount_id)s AND n.state <> 'deleted'
+    AND n.path > %(after)s AND n.path < %(below)s AND octet_length(n.path) > %(bytes)s
+LIMIT 1
+
 -- name: within_kind
 -- The same for one kind only.
 SELECT n.id, n.mount_id, %(mount)s AS mount, n.parent_id, n.path, n.name, n.kind, n.state,

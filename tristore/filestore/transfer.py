@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import uuid4
 
-from tristore.errors import NotFound, PathConflict
+from tristore.errors import InvalidPath, NotFound, PathConflict
 from tristore.filestore import journal, nodes, paths
 from tristore.filestore.claims import Want
 from tristore.filestore.journal import Intent
@@ -44,7 +44,22 @@ async def look(bench: Workbench, asked: Transfer) -> Node:
         raise NotFound(f"there is nothing at {asked.path}")
     if not node.present:
         raise PathConflict(f"the content of {asked.path} is missing from its mount; restore it")
+    if node.kind == "directory":
+        await _check_lengths(bench, asked)
     return node
+
+
+async def _check_lengths(bench: Workbench, asked: Transfer) -> None:
+    """No path under the directory may outgrow what can be asked for."""
+    grown = len(asked.target_path.encode()) - len(asked.path.encode())
+    if grown <= 0:
+        return
+    async with bench.pool.connection() as conn:
+        if await nodes.longer(conn, asked.mount, asked.path, paths.MAX_PATH_BYTES - grown):
+            raise InvalidPath(
+                f"a path under {asked.path} would have more than {paths.MAX_PATH_BYTES} bytes; "
+                "choose a shorter target"
+            )
 
 
 def intent(bench: Workbench, caller: Caller, asked: Transfer, node: Node, token: str) -> Intent:

@@ -163,3 +163,15 @@ async def test_a_copy_that_fails_half_way_leaves_nothing(
         await store.by_path(ME, mount.name, "copy")
     (failed,) = [e for e in await store.journal(ME, limit=1000) if e.command == "copy"][-1:]
     assert (failed.mount, failed.state) == (mount.name, "failed")
+
+
+async def test_no_path_outgrows_what_can_be_asked_for(store: Filestore, mount: Mount) -> None:
+    longest = "/".join(["a", *["d" * 254] * 16, "f" * 14])
+    assert len(longest) == 4096
+    await write(store, mount, longest, b"1")
+    for command in (store.move, store.copy):
+        with pytest.raises(errors.InvalidPath, match="4096"):
+            await command(ME, mount.name, "a", "bb")
+    await store.move(ME, mount.name, "a", "b")
+    assert await read(store, mount, f"b{longest[1:]}") == b"1"
+    assert len(await support.tracked(store, mount)) == 18
