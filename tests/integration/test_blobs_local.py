@@ -206,6 +206,7 @@ async def test_an_unmounted_disk_is_not_taken_for_an_empty_one(
             blobs.stage("u", stream(b"2"), "g"),
             blobs.publish("t", "g"),
             blobs.remove("d/f", "r"),
+            blobs.make_directory("e"),
             walked(blobs),
         ):
             with pytest.raises(Unavailable, match="mounted"):

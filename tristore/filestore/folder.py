@@ -67,6 +67,7 @@ class Folder:
             self._confirm(directory)
 
     def make_directory(self, path: str) -> Fingerprint:
+        self.check()
         with self._made(path) as directory:
             return fingerprint(os.fstat(directory))
 

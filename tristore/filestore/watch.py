@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import logging
+import os
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -81,6 +82,8 @@ class MountWatch:
         self._pool = pool
         self._settings = settings
         self._mount = mount
+        self._root = str(mount.config["root"])
+        self._known = os.stat_result((0,) * 10)
         self._watching = watching
         # When each path was first hinted at, and when it is looked at next.
         self._waiting: dict[str, tuple[float, float]] = {}
@@ -107,7 +110,9 @@ class MountWatch:
     async def _opened(self) -> AsyncIterator[tuple[Blobs, Notices]]:
         blobs = await open_blobs(self._mount, self._settings)
         try:
-            async with notices(str(self._mount.config["root"])) as watching:
+            # Before the watches are set: a folder that comes in between is found to be another.
+            self._known = os.stat(self._root)
+            async with notices(self._root) as watching:
                 self._watching.add(self._mount.id)
                 yield blobs, watching
         finally:
@@ -129,6 +134,9 @@ class MountWatch:
                         await self._note_loss(hints.lost)
                     if hints.lost == "gone":
                         return
+                if not await asyncio.to_thread(self._stands):
+                    await self._note_loss("gone")
+                    return
                 try:
                     await obedient(self._look(blobs))
                 except (*DATABASE_AWAY, Unavailable) as error:
@@ -136,6 +144,15 @@ class MountWatch:
         finally:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
+
+    def _stands(self) -> bool:
+        """Whether the watched folder is still the mount's. Of one that was removed the system says
+        nothing as long as a process has it open, and of one that is covered by a disk nothing ever.
+        """
+        try:
+            return os.path.samestat(os.stat(self._root), self._known)
+        except OSError:
+            return False
 
     def _hint(self, paths: Iterable[str]) -> None:
         now = time.monotonic()

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ import pytest
 
 from tests.integration.drift.strangers import settled
 from tests.support.api import serving
-from tests.support.filestore import ME, new_mount, own_filestore
+from tests.support.filestore import ME, new_mount, own_filestore, tracked
 from tests.support.upkeep import jobs_of, kept_up, told_of, watched
 from tests.support.waiting import until
 from tristore import failpoints
 from tristore.config import Settings
+from tristore.filestore import watch
 from tristore.filestore.model import Mount
 from tristore.filestore.store import Filestore
 
@@ -94,6 +96,32 @@ async def test_exhausted_watches_degrade_the_mount(
             await until(lambda: _answer("f" in _told_to_drift(filestore, mount)))
     finally:
         failpoints.arm("")
+
+
+async def test_a_folder_that_is_removed_and_made_anew_is_watched_again(
+    filestore: Filestore, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "AWAY_SECONDS", 0.1)
+    root = tmp_path / "root"
+    mount = await new_mount(filestore, root, access="observe")
+
+    async def states() -> dict[str, str]:
+        return {path: node.state for path, node in (await tracked(filestore, mount)).items()}
+
+    async def stand(expected: dict[str, str]) -> bool:
+        return await states() == expected
+
+    async with watched(filestore, settings, mount):
+        (root / "before").write_bytes(b"1")
+        await until(lambda: stand({"before": "active"}))
+        shutil.rmtree(root)
+        why = await until(lambda: _degraded(filestore, mount))
+        assert why and "the folder is gone" in why
+        root.mkdir()
+        await until(lambda: stand({"before": "missing"}))
+        await until(lambda: _not_degraded(filestore, mount))
+        (root / "after").write_bytes(b"2")
+        await until(lambda: stand({"before": "missing", "after": "active"}))
 
 
 def _told_to_drift(filestore: Filestore, mount: Mount) -> list[str]:
