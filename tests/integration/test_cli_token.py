@@ -50,6 +50,8 @@ def test_limits_are_kept_and_nonsense_is_wrong_usage(settings: Settings) -> None
         [],
     ):
         assert tristore(settings, "token", "create", "bad", *wrong).returncode == 2, wrong
+    too_long = tristore(settings, "token", "create", "n" * 201, "--scope", "events:read")
+    assert (too_long.returncode, "1 to 200" in too_long.stderr) == (2, True)
     assert value(str(settings.database_url), "SELECT count(*) FROM bus.tokens") == 2
     twin = ["token", "create", "web", "--scope", "events:read", "--json"]
     assert tristore(settings, *twin).returncode == 0

@@ -36,6 +36,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Make a token. It is shown once and cannot be shown again."""
+    _check_name(name)
     ends = _expiry(expires)
     limits = {"namespaces": namespace, "mounts": mount, "datasets": dataset}
     limits = {kind: _names(given) for kind, given in limits.items()}
@@ -85,6 +86,7 @@ def revoke(
 
 
 _LIMITS = ("namespaces", "mounts", "datasets")
+_LONGEST_NAME = 200
 
 
 def _item(row: tokens.TokenRow) -> dict[str, Any]:
@@ -100,6 +102,12 @@ def _item(row: tokens.TokenRow) -> dict[str, Any]:
         "expiresAt": _time(row.expires_at),
         "revokedAt": _time(row.revoked_at),
     }
+
+
+def _check_name(name: str) -> None:
+    """It goes into every event its holder causes, and those take no longer one."""
+    if not (name.strip() and name.isprintable() and len(name) <= _LONGEST_NAME):
+        raise typer.BadParameter(f"a token's name has 1 to {_LONGEST_NAME} printable characters")
 
 
 def _scopes(given: list[str]) -> list[str]:
