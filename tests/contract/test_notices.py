@@ -81,6 +81,20 @@ async def test_what_is_removed_from_a_directory_that_was_just_renamed(tmp_path: 
         await named(notices, {"old", "new", "new/f", "new/deep/g"})
 
 
+async def test_what_was_removed_from_a_directory_just_before_it_was_renamed(tmp_path: Path) -> None:
+    """Whoever moves the directory may know the file still, and then does under the new name."""
+    (tmp_path / "old/deep").mkdir(parents=True)
+    for name in ("old/f", "old/deep/g"):
+        (tmp_path / name).write_bytes(b"1")
+    async with InotifyNotices(str(tmp_path)) as notices:
+        (tmp_path / "old/f").unlink()
+        await named(notices, {"old/f"})
+        (tmp_path / "old/deep/g").unlink()
+        os.rename(tmp_path / "old", tmp_path / "new")
+        os.rename(tmp_path / "new", tmp_path / "newer")
+        await named(notices, {"old/deep/g", "newer/f", "newer/deep/g"})
+
+
 async def test_a_directory_that_left_is_not_reported(tmp_path: Path) -> None:
     root, away = tmp_path / "root", tmp_path / "away"
     (root / "old/deep").mkdir(parents=True)

@@ -9,6 +9,7 @@ import struct
 from tristore.failpoints import failpoint
 from tristore.filestore import paths
 from tristore.filestore.hints import GATHER_SECONDS, Hints, Loss, Notices
+from tristore.filestore.recent import Recent
 
 _MODIFY, _ATTRIB, _CLOSE_WRITE = 0x2, 0x4, 0x8
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
@@ -33,6 +34,7 @@ class InotifyNotices(Notices):
         self._leaving: dict[int, tuple[str, dict[int, str]]] = {}
         self._unwatched: set[str] = set()
         self._paths: set[str] = set()
+        self._recent = Recent()
         self._new: list[str] = []
         self._lost: Loss | None = None
         self._something = asyncio.Event()
@@ -65,6 +67,7 @@ class InotifyNotices(Notices):
         self._something.clear()
         found, new, lost = self._paths, self._new, self._lost
         self._paths, self._new, self._lost = set(), [], None
+        self._recent.add(found)
         self._unwatch_gone()
         for directory in new:
             found |= await asyncio.to_thread(self._watch_below, directory)
@@ -123,8 +126,13 @@ class InotifyNotices(Notices):
 
     def _arrive(self, directory: str, number: int) -> None:
         """Watches stay with their directories. Set anew, they would miss what was removed since:
-        it is not there to be named."""
+        it is not there to be named. Neither is what was removed just before, so what was hinted at
+        under the old name is hinted at under the new one."""
         before, moved = self._leaving.pop(number, ("", {}))
+        if before:
+            self._recent.add(self._paths)
+            hinted = self._recent.under(before)
+            self._paths |= {directory + path[len(before) :] for path in hinted}
         for watch, path in moved.items():
             self._directories[watch] = directory + path[len(before) :]
 
