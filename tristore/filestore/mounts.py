@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 
 from tristore.db.pool import Connection
 from tristore.db.queries import load
-from tristore.errors import InvalidQuery, InvalidRequest, MountRefused, PathConflict
+from tristore.errors import InvalidQuery, InvalidRequest, KeyConflict, MountRefused, PathConflict
 from tristore.filestore import endpoints, paths
 from tristore.filestore.model import Caller, Mount
 
@@ -62,7 +62,7 @@ async def create(
     await conn.execute(_sql.one_at_a_time)
     await check_free(conn, columns, caller)
     given = columns | {"config": orjson.dumps(columns["config"]).decode(), "empty": empty}
-    given["created_by"] = caller.principal or caller.source
+    given |= {"created_by": caller.principal or caller.source, **_key(caller)}
     await conn.execute(_sql.create, given)
     found = await by_name(conn, columns["name"])
     assert found is not None
@@ -70,13 +70,21 @@ async def create(
 
 
 async def check_free(conn: Connection, columns: dict[str, Any], caller: Caller) -> None:
-    """Whether another mount has the name, or files that this one would have."""
+    """Whether another mount has the key, the name, or files that this one would have."""
+    keyed = await (await conn.execute(_sql.by_key, _key(caller))).fetchone()
+    if keyed is not None and keyed[0] != columns["name"]:
+        raise KeyConflict("this Idempotency-Key was used for another mount; choose a new one")
     for mount in await every(conn):
         if mount.name == columns["name"]:
             if not _repeated(mount, columns, caller):
                 raise PathConflict(f"there is a mount called {mount.name} already; choose a name")
         elif _overlap(columns, mount):
             raise MountRefused("another mount holds these files already, or some of them")
+
+
+def _key(caller: Caller) -> dict[str, Any]:
+    token = None if caller.token_id is None else str(caller.token_id)
+    return {"token_id": token, "key": caller.idempotency_key}
 
 
 def _overlap(columns: dict[str, Any], other: Mount) -> bool:

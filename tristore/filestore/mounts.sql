@@ -6,9 +6,10 @@ SELECT pg_advisory_xact_lock(7443, 0)
 -- A mount with the root of its tree; nothing if the name is taken.
 WITH made AS (
     INSERT INTO filestore.mounts
-        (name, kind, access, config, audit_seconds, created_by, last_audit_at)
+        (name, kind, access, config, audit_seconds, created_by, token_id, idempotency_key,
+         last_audit_at)
     VALUES (%(name)s, %(kind)s, %(access)s, %(config)s::jsonb, %(audit_seconds)s, %(created_by)s,
-        CASE WHEN %(empty)s THEN clock_timestamp() END)
+        %(token_id)s, %(key)s, CASE WHEN %(empty)s THEN clock_timestamp() END)
     ON CONFLICT (name) DO NOTHING
     RETURNING id
 ), root AS (
@@ -16,6 +17,9 @@ WITH made AS (
     SELECT id, '', '', 'directory', 'active', 0 FROM made
 )
 SELECT id FROM made
+
+-- name: by_key
+SELECT name FROM filestore.mounts WHERE token_id = %(token_id)s AND idempotency_key = %(key)s
 
 -- name: by_name
 SELECT id, name, kind, access, config, audit_seconds, last_audit_at, degraded, created_at,

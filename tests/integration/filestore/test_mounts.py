@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -40,6 +41,19 @@ async def test_a_mount_is_made_once_and_only_where_it_may_be(
         with pytest.raises(expected):
             await store.create_mount(ME, {**spec, "name": f"{mount.name}-{number}", **fields})
     assert [*below.iterdir(), *beside.iterdir()] == [], "a folder that is refused stays as it was"
+
+
+async def test_the_key_of_a_mount_is_of_one_request(store: Filestore, tmp_path: Path) -> None:
+    keyed = replace(ME, token_id=uuid4(), idempotency_key="k")
+    names = [f"m{uuid4().hex}" for _ in range(2)]
+    for name in names:
+        (tmp_path / name).mkdir()
+    first, other = ({"name": n, "kind": "local", "root": str(tmp_path / n)} for n in names)
+    made = await store.create_mount(keyed, first)
+    assert (await store.create_mount(keyed, first)).id == made.id
+    with pytest.raises(errors.KeyConflict):
+        await store.create_mount(keyed, other)
+    assert (await store.create_mount(replace(keyed, token_id=uuid4()), other)).name == names[1]
 
 
 async def test_an_observed_mount_takes_no_commands(store: Filestore, folder: Path) -> None:
