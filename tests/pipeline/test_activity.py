@@ -3,13 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.pipeline import log_rows
 from tests.pipeline.filestore_story import NODE, story, tell
 from tests.pipeline.tables import ask, through
-from tristore.pipeline import jobs
+from tristore.pipeline import jobs, log
 from tristore.pipeline.session import PipelineConfig
 
 
@@ -68,3 +69,17 @@ def test_tables_that_were_not_fed_catch_up_when_they_are(
 
 def _gone() -> dict[str, Any]:
     return {"sizeBytes": 10, "sizeDelta": -10, "state": "deleted", "command": "delete"}
+
+
+@pytest.mark.parametrize(
+    ("size", "found"),
+    [(10, 10), (10.0, 10), (-7, -7), (1e30, None), (2**60, None), ("ten", None), ({}, None)],
+)
+def test_an_event_with_any_number_in_it_is_a_row_and_stops_nobody(
+    database_url: str, size: object, found: int | None
+) -> None:
+    numbers = dict.fromkeys(("sizeBytes", "sizeDelta", "durationMs", "journalId"), size)
+    tell(database_url, ("thing.happened", {"kind": "file", **numbers}))
+    rows = [row for batch in log.read_activity(database_url, 0, 1) for row in batch.to_pylist()]
+    names = ("size_bytes", "size_delta", "duration_ms", "journal_id")
+    assert [[row[name] for name in names] for row in rows] == [[found] * 4]

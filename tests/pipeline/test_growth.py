@@ -59,6 +59,12 @@ def test_a_move_inside_a_mount_takes_bytes_from_the_folders_it_leaves(spark: Spa
     }
 
 
+def test_what_no_sum_can_hold_stops_nobody(spark: SparkSession) -> None:
+    told = [change(CREATED, f"a/{n}", 2**62, 2**62) for n in range(2)]
+    found = sums(growth(rows(spark, *told, change(CREATED, "b/f", 1, 1)), 1))
+    assert (found["a"][0], found["a"][3], found["b"][0]) == (None, 2, 1)
+
+
 def test_reconciliations_count_by_their_outcome(spark: SparkSession) -> None:
     reconciled = "filestore.node.reconciled"
     told = [

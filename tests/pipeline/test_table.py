@@ -1,9 +1,11 @@
 """Commits to the table: a repeated batch is taken once, one that does not fit is refused."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from deltalake import Schema
@@ -88,3 +90,19 @@ def test_a_torn_file_is_refused(table: Table) -> None:
     file.write_bytes(file.read_bytes()[:-10])
     with pytest.raises(pa.ArrowInvalid):
         describe(folder_of(table), folder_of(table) / "data" / "0-0", table.schema(), "day")
+
+
+def test_times_of_any_year_are_found_by_readers_of_statistics(tmp_path: Path) -> None:
+    columns = pa.schema([("at", pa.timestamp("us", tz="UTC")), ("day", pa.string())])
+    table = Table("events", Place(str(tmp_path / "events")))
+    table.create(Schema.from_arrow(columns))
+    times = [datetime(year, 1, 1, tzinfo=UTC) for year in (1, 999, 2026)]
+    for time in times:
+        file = tmp_path / f"events/data/x/day={time.isoformat()[:10]}/part.parquet"
+        file.parent.mkdir(parents=True)
+        pq.write_table(pa.table({"at": [time]}, schema=columns.remove(1)), file)
+    found = describe(folder_of(table), folder_of(table) / "data", table.schema(), "day")
+    table.append(Batch("events:a", 0, Span("e", 0, 3)), found)
+    rows = table.place.table().to_pyarrow_dataset()
+    old = rows.to_table(filter=ds.field("at") < datetime(1500, 1, 1, tzinfo=UTC))
+    assert sorted(old["at"].to_pylist()) == times[:2]

@@ -125,5 +125,6 @@ def _is_bound(value: Any) -> bool:
 
 def _as_json(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        # Not by strftime, which writes the year 999 with three digits.
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     return value

@@ -28,9 +28,9 @@ def growth(activity: DataFrame, depth: int) -> DataFrame:
         _folder("path", depth).alias("new"),
         _folder("previous_path", depth).alias("old"),
     ).agg(
-        F.expr("sum(greatest(size_delta, 0L))").alias("bytes_in"),
-        F.expr("sum(greatest(-size_delta, 0L))").alias("bytes_out"),
-        F.sum("size_bytes").alias("moved_bytes"),
+        F.expr("try_sum(greatest(size_delta, 0L))").alias("bytes_in"),
+        F.expr("try_sum(greatest(-size_delta, 0L))").alias("bytes_out"),
+        F.try_sum("size_bytes").alias("moved_bytes"),
         *(F.expr(f"count_if({condition})").alias(name) for name, condition in _COUNTS.items()),
     )
     shared = summed.select("hour", "mount", F.explode(_shares()).alias("share"), *_COUNTS)
@@ -48,8 +48,9 @@ def growth(activity: DataFrame, depth: int) -> DataFrame:
 
 
 def merged(partial: DataFrame) -> DataFrame:
-    """One row a key; sums of sums are sums, so partial rows may be merged at any time."""
-    sums = (F.sum(name).alias(name) for name in SUMS)
+    """One row a key; sums of sums are sums, so partial rows may be merged at any time. What no sum
+    can hold is null: it must not hold up everything that comes after it."""
+    sums = (F.try_sum(name).alias(name) for name in SUMS)
     return partial.groupBy(*KEYS).agg(*sums).select(*KEYS[:4], *SUMS, "month")
 
 
