@@ -45,6 +45,8 @@ def test_backfill_and_rebuild_give_back_exactly_what_was_there(
             backfill(tools, find(config, "events"), Range(through=99))
     failpoints.arm("")
     assert backfill(tools, find(config, "events"), Range(after=3, through=99)) == 0
+    backfill(tools, find(config, "filestore_growth"), Range(after=0, through=3))
+    assert rows(tools, "filestore_growth") == before["filestore_growth"], "not only events 1 to 3"
     for slug in ("filestore_activity", "filestore_growth"):
         lose(tools, slug)
         assert rows(tools, slug) != before[slug]

@@ -34,9 +34,8 @@ def backfill(tools: Tools, dataset: Dataset, wanted: Range) -> int:
         )
     for _ in range(_TRIES):
         handle = table_of(tools.config, dataset).place.table()
-        through = handle.transaction_version(through_app(dataset.slug)) or 0
         attempt = _replace_hours if dataset.slug == GROWTH else _add_missing
-        added = attempt(tools, dataset, handle, wanted.until(through))
+        added = attempt(tools, dataset, handle, wanted.until(_through(handle, dataset)))
         if added is not None:
             return added
     raise OutcomeUnknown(f"{dataset.slug} was rewritten again and again; try the backfill later")
@@ -70,7 +69,8 @@ def _replace_hours(tools: Tools, dataset: Dataset, handle: DeltaTable, wanted: R
         return 0
     start, end = hours
     table = table_of(tools.config, dataset)
-    all_of_them = Range(through=wanted.through, start=start, end=end)
+    # Not only what was asked for: all that these hours held is taken out.
+    all_of_them = Range(through=_through(handle, dataset), start=start, end=end)
     fresh = growth.growth(history.activity(tools, all_of_them), tools.config.growth_depth)
     found = contents(handle, table.partition)
     files = [file for month in found if Period.of(month).meets(start, end) for file in found[month]]
@@ -85,6 +85,10 @@ def _replace_hours(tools: Tools, dataset: Dataset, handle: DeltaTable, wanted: R
     done = rewriting.commit(table, tools.locks, change)
     failpoint("backfill.after_delta_commit")
     return sum(file.rows for file in written) if done else None
+
+
+def _through(handle: DeltaTable, dataset: Dataset) -> int:
+    return handle.transaction_version(through_app(dataset.slug)) or 0
 
 
 def _hours(rows: DataFrame) -> tuple[datetime, datetime] | None:
