@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
@@ -21,7 +21,7 @@ from tristore import failpoints
 from tristore.cli import app
 from tristore.pipeline import actions, requests
 from tristore.pipeline.catalogue import find, table_of
-from tristore.pipeline.closing import close_due
+from tristore.pipeline.closing import close_due, observe
 from tristore.pipeline.compaction import compact, crowd
 from tristore.pipeline.contents import TableFile, contents
 from tristore.pipeline.lifecycle import Lifecycle
@@ -119,6 +119,42 @@ def test_a_close_that_dies_anywhere_is_told_once_and_keeps_every_row(
     assert (sequences(tools), files_of(tools)) == (list(range(1, 301)), 1)
 
 
+def test_a_partition_closed_beside_one_that_was_sorted_before_is_told_once(tools: Tools) -> None:
+    fill(tools, 2, 400)
+    failpoints.arm("closing.after_delta_commit:raise:2")
+    with pytest.raises(RuntimeError):
+        close_all(tools)  # the second day is sorted and not told of
+    failpoints.arm("")
+    first, second = told(tools), ("2026-03-02", 0, 201)
+    assert first == [("2026-03-01", 0, 599)]
+    late(tools)
+    assert close_all(tools) == ["2026-03-01", "2026-03-02"]
+    assert close_all(tools) == []
+    assert told(tools) == [*first, ("2026-03-01", 1, 600), second]
+
+
+def late(tools: Tools) -> None:
+    """A row of the first day."""
+    url = tools.config.database_url
+    log_rows.append(url, 1)
+    log_rows.execute(
+        url,
+        "UPDATE bus.workflow_events SET occurred_at = '2026-03-01T23:00Z'"
+        " WHERE ingress_sequence = (SELECT last FROM bus.ingress_head)",
+    )
+    catch_up(tools, "events", 1)
+
+
+def test_late_rows_that_a_compaction_sorted_in_give_another_revision(tools: Tools) -> None:
+    fill(tools, 1, 300)
+    assert close_all(tools) == ["2026-03-01"]
+    late(tools)
+    assert compact(tools, find(tools.config, "events"), wholly=True) == 1
+    assert close_all(tools) == ["2026-03-01"]
+    assert close_all(tools) == []
+    assert told(tools) == [("2026-03-01", 0, 300), ("2026-03-01", 1, 301)]
+
+
 def test_compaction_merges_small_files_while_the_stream_appends(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,9 +249,7 @@ def test_a_users_dataset_closes_when_all_that_was_staged_is_in_it(tools: Tools) 
     log_rows.execute(url, "UPDATE timestore.ingest_head SET last = 1")
     folder = Path(tools.config.tables_root) / "w-0123abcd"
     for hour in (10, 11, 10):
-        at = datetime(2026, 3, 1, hour, 30, tzinfo=UTC)
-        rows = {"at": [at], "n": [1], "_partition": [f"2026-03-01T{hour}"]}
-        write_deltalake(folder, pa.table(rows), mode="append", partition_by=["_partition"])
+        put(tools, folder.name, hour)
     lifecycle = Lifecycle(tools.spark, tools.config)
     lifecycle.step()
     assert told(tools) == []
@@ -229,6 +263,36 @@ def test_a_users_dataset_closes_when_all_that_was_staged_is_in_it(tools: Tools) 
     assert vacuum_deleted(tools) == 0
     assert vacuum_deleted(tools, keep_hours=0) == 1
     assert not folder.exists()
+
+
+def test_a_dataset_made_anew_is_looked_after_like_any_other(tools: Tools) -> None:
+    url = tools.config.database_url
+    log_rows.execute(url, DATASET)
+    lifecycle = Lifecycle(tools.spark, tools.config)
+    put(tools, "w-0123abcd", 10)
+    old = find(tools.config, "w")
+    for _ in range(3):
+        lifecycle.step()
+    assert told(tools) == [("2026-03-01T10", 0, 1)]
+
+    log_rows.execute(url, "DELETE FROM timestore.partitions")
+    log_rows.execute(url, "UPDATE timestore.datasets SET folder = 'w-4567cdef' WHERE slug = 'w'")
+    # Whoever still looks after the old one tells nothing more of it.
+    observe(tools, old, table_of(tools.config, old).place.table())
+    assert close_due(tools, old, NOW) == []
+    while table_of(tools.config, old).place.table().version() > put(tools, "w-4567cdef", 11):
+        pass
+    lifecycle.step()
+    assert [one[:2] for one in told(tools)[1:]] == [("2026-03-01T11", 0)]
+
+
+def put(tools: Tools, folder: str, hour: int) -> int:
+    """A row of that hour; the version it came with."""
+    at = datetime(2026, 3, 1, hour, 30, tzinfo=UTC)
+    rows = {"at": [at], "n": [1], "_partition": [f"2026-03-01T{hour}"]}
+    place = Path(tools.config.tables_root) / folder
+    write_deltalake(place, pa.table(rows), mode="append", partition_by=["_partition"])
+    return DeltaTable(place).version()
 
 
 def test_what_an_operator_asks_for_is_done_by_the_driver_and_answered(

@@ -33,19 +33,25 @@ def close_due(
     due = [
         known[name]
         for name in found
-        if known[name].state == "open"
+        # None is known of a dataset that was deleted meanwhile.
+        if name in known
+        and known[name].state == "open"
         and (name in only if only is not None else _ended(dataset, name, as_of))
     ]
-    return [entry.partition for entry in due if _close(tools, dataset, entry, handle)]
+    return [entry.partition for entry in due if _close(tools, dataset, entry)]
 
 
 def _ended(dataset: Dataset, partition: str, as_of: datetime) -> bool:
     return Period.of(partition).end <= as_of - timedelta(seconds=dataset.lateness_seconds)
 
 
-def _close(tools: Tools, dataset: Dataset, entry: Entry, handle: DeltaTable) -> bool:
+def _close(tools: Tools, dataset: Dataset, entry: Entry) -> bool:
     """After a kill past the commit the partition is found settled, and only the telling is left."""
-    files = contents(handle, dataset.partition_column)[entry.partition]
+    # The newest version each time: an older one would be told over what was just closed in it.
+    handle = table_of(tools.config, dataset).place.table()
+    files = _files(handle, dataset, entry.partition)
+    if not files:
+        return False
     if not settled(files):
         compaction.rewrite(tools, dataset, handle.schema(), files, ACTION)
         handle = table_of(tools.config, dataset).place.table()

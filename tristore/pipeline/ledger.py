@@ -34,6 +34,7 @@ def observe(
     seen = [_seen(partition, files) for partition, files in found.items()]
     given = {
         "dataset": dataset.slug,
+        "folder": dataset.folder,
         "version": version,
         "seen": json.dumps(seen, default=str),
         "settled": [name for name, files in found.items() if settled(files)],

@@ -1,6 +1,11 @@
 -- name: observe
--- What a version of the table holds. A closed partition to which rows came is open again.
-WITH seen AS (
+-- What a version of the table holds. A closed partition to which rows came is open again, also if a
+-- compaction has sorted them in meanwhile. Of a dataset that was deleted nothing is told: another
+-- of its name would seem to have had these partitions.
+WITH live AS (
+    SELECT slug FROM timestore.datasets
+    WHERE slug = %(dataset)s AND folder = %(folder)s AND status = 'active' FOR SHARE
+), seen AS (
     SELECT * FROM jsonb_to_recordset(%(seen)s::jsonb) AS s (
         partition text, from_time timestamptz, to_time timestamptz, rows bigint, bytes bigint,
         files integer
@@ -9,17 +14,16 @@ WITH seen AS (
     UPDATE timestore.partitions p
     SET state = 'removed', rows = 0, bytes = 0, files = 0, table_version = %(version)s,
         updated_at = clock_timestamp()
-    WHERE p.dataset = %(dataset)s AND p.state <> 'removed'
+    WHERE p.dataset IN (SELECT slug FROM live) AND p.state <> 'removed'
         AND NOT EXISTS (SELECT FROM seen s WHERE s.partition = p.partition)
 )
 INSERT INTO timestore.partitions AS p
     (dataset, partition, from_time, to_time, rows, bytes, files, table_version)
-SELECT %(dataset)s, partition, from_time, to_time, rows, bytes, files, %(version)s FROM seen
+SELECT slug, partition, from_time, to_time, rows, bytes, files, %(version)s FROM live, seen
 ON CONFLICT (dataset, partition) DO UPDATE
 SET rows = excluded.rows, bytes = excluded.bytes, files = excluded.files,
     table_version = excluded.table_version, updated_at = clock_timestamp(),
-    state = CASE WHEN p.state = 'closed' AND excluded.partition = ANY(%(settled)s)
-        THEN 'closed' ELSE 'open' END
+    state = 'open'
 WHERE (p.rows, p.bytes, p.files) IS DISTINCT FROM (excluded.rows, excluded.bytes, excluded.files)
     OR p.state = 'removed' OR (p.state = 'closed' AND NOT excluded.partition = ANY(%(settled)s))
 

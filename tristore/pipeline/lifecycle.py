@@ -37,6 +37,7 @@ class Lifecycle:
         self._tools = Tools(spark, config, locks or TableLocks())
         self._marks: dict[str, Mark] = {}
         self._reached: dict[str, datetime] = {}
+        # By folder: a dataset made anew begins with version 0 again.
         self._looked: dict[str, tuple[int, datetime | None]] = {}
         self._next_retention = 0.0
         # Not at the start: a driver that is started again and again has better things to do.
@@ -74,7 +75,7 @@ class Lifecycle:
         handle = table_of(self._tools.config, dataset).place.table()
         self._remember(dataset, handle, mark)
         reached = self._reached.get(dataset.slug)
-        version, end = self._looked.get(dataset.slug, (-1, None))
+        version, end = self._looked.get(dataset.folder, (-1, None))
         late = timedelta(seconds=dataset.lateness_seconds)
         due = end is not None and reached is not None and end <= reached - late
         if version == handle.version() and not due:
@@ -84,7 +85,7 @@ class Lifecycle:
         else:
             closing.close_due(self._tools, dataset, reached)
         compact(self._tools, dataset)
-        self._looked[dataset.slug] = (handle.version(), closing.next_end(self._tools, dataset))
+        self._looked[dataset.folder] = (handle.version(), closing.next_end(self._tools, dataset))
 
     def _remember(self, dataset: Dataset, handle: DeltaTable, mark: Mark) -> None:
         """Rows come all the time: a table need only hold what was there at an earlier mark."""
