@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 
 import obstore
 import orjson
@@ -97,6 +98,10 @@ async def test_rows_on_s3_count_once(root: Place, database_url: str) -> None:
         )
         assert (await ask(OWN, sums))[0] == [3, 6]
         assert (await ask(OWN, "SELECT max(n) FROM own WHERE n < 3"))[0] == [2]
+
+        grown = replace(OWN, columns={**COLUMNS, "more": "string"})
+        stage(database_url, root, 3, rows(4).append_column("more", pa.array(["new"])))
+        assert (await ask(grown, "SELECT sum(n), max(more) FROM own"))[0] == [10, "new"]
     finally:
         await workers.aclose()
 

@@ -152,7 +152,8 @@ class Offers:
         if not staged.files:
             return []
         if self.root.local is None:
-            conn.register(f"staged_{source.name}", remote_files(self.root, staged.files))
+            found = remote_files(self.root, staged.files, source.columns)
+            conn.register(f"staged_{source.name}", found)
             return [f"SELECT * FROM {views.quoted('staged_' + source.name)}"]
         paths = [self.root.file(file) for file in staged.files]
         offer.add(source.name, paths)

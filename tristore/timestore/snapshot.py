@@ -1,6 +1,7 @@
 """One version of a Delta table: its files by time, and how far it reaches; kept between queries."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -8,9 +9,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
+from deltalake.schema import PrimitiveType
 from pyarrow.dataset import Dataset, dataset
 from pyarrow.fs import PyFileSystem
 
@@ -90,10 +92,12 @@ class Snapshot:
         ]
 
 
-def remote_files(root: Place, files: list[str]) -> Dataset:
-    """Parquet files that lie where DuckDB cannot read; `files` are named below `root`."""
+def remote_files(root: Place, files: list[str], columns: Mapping[str, str]) -> Dataset:
+    """Parquet files that lie where DuckDB cannot read; `files` are named below `root`. `columns`
+    are by Delta's types: left to itself pyarrow would take those of the first file for all."""
     store = PyFileSystem(DeltaStorageHandler(root.uri, options=dict(root.options)))
-    return dataset(files, filesystem=store, format="parquet")
+    fields = [Field(name, PrimitiveType(kind)) for name, kind in columns.items()]
+    return dataset(files, pa.schema(Schema(fields)), filesystem=store, format="parquet")
 
 
 @dataclass(slots=True)

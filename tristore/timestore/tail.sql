@@ -30,11 +30,12 @@ SELECT (extract(epoch FROM clock_timestamp() - received_at) * 1000)::bigint AS a
 FROM bus.workflow_events WHERE ingress_sequence = {sequence}
 
 -- name: staged
--- Batches that are not in the table yet. A dataset made anew does not see those of an earlier one.
+-- Batches that are not in the table yet. A dataset made anew does not see those of an earlier one,
+-- which lie in another folder.
 SELECT b.id, b.file, b.rows,
     (extract(epoch FROM clock_timestamp() - b.staged_at) * 1000)::bigint AS age
 FROM timestore.ingest_batches b
 JOIN timestore.datasets d ON d.slug = b.dataset
-WHERE d.folder = $1 AND b.id > $2 AND b.state <> 'failed' AND b.staged_at >= d.created_at
+WHERE d.folder = $1 AND b.id > $2 AND b.state <> 'failed' AND split_part(b.file, '/', 2) = d.folder
 ORDER BY b.id
 LIMIT {limit}
