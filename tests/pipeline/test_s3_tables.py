@@ -1,9 +1,11 @@
 """Tables on S3: written by tasks, committed by condition, each event once over a killed driver."""
 
+import json
 import signal
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -13,7 +15,7 @@ from tests.support.s3 import S3Server, rclone
 from tests.support.s3_tables import own_place
 from tristore.config import Settings, TimestoreSettings
 from tristore.errors import StartRefused
-from tristore.pipeline import jobs, reach
+from tristore.pipeline import jobs, reach, s3_files
 from tristore.pipeline.session import PipelineConfig
 from tristore.timestore.place import Place, tables_place
 
@@ -71,3 +73,18 @@ def test_keys_that_are_not_there_are_named(server: S3Server) -> None:
     given = TimestoreSettings(root="s3://bucket/tables", s3_credentials="env:ABSENT_KEYS")
     with pytest.raises(StartRefused, match="ABSENT_KEYS_ACCESS_KEY_ID"):
         tables_place(Settings(timestore=given))
+
+
+def test_a_task_with_many_partitions_keeps_few_files_open(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = own_place(server, monkeypatch)
+    monkeypatch.setattr(s3_files, "_MOST_OPEN", 3)
+    schema = pa.schema([("n", pa.int64()), ("day", pa.string())])
+    task = s3_files.Task(place.uri, place.options, "data/x", "day", bytes(schema.serialize()))
+    rows = {"n": range(20), "day": [f"2026-03-{n % 10 + 10}" for n in range(20)]}
+    (answer,) = task(iter(pa.table(rows, schema=schema).to_batches(max_chunksize=10)))
+    found = [json.loads(text) for text in answer["found"].to_pylist()]
+    assert sum(one["stats"]["numRecords"] for one in found) == 20
+    assert len({one["partition"]["day"] for one in found}) == 10
+    assert len({one["path"] for one in found}) == len(found) == 20

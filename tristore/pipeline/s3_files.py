@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from obstore.store import S3Store
 
 _ANSWER = "found string"
+# Each is a file of the executor, which may have a thousand of them.
+_MOST_OPEN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +33,29 @@ class Task:
     schema: bytes
 
     def __call__(self, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-        """One file a partition value; names are unique, so a repeated task disturbs nobody."""
+        """One file a partition value, or more where too many would be open at once; names are
+        unique, so a repeated task disturbs nobody."""
         import pyarrow as pa
 
         files: dict[str, _File] = {}
+        found: list[Found] = []
         try:
             for batch in batches:
                 for value, rows in _split(batch, self.partition):
-                    files.setdefault(value, _File()).add(rows)
-            found = [json.dumps(asdict(self._store(*item))) for item in files.items()]
+                    file = files[value] = files.pop(value, None) or _File()
+                    file.add(rows)
+                    if len(files) > _MOST_OPEN:
+                        found.append(self._finish(files, next(iter(files))))
+            found += [self._finish(files, value) for value in list(files)]
         finally:
             for file in files.values():
                 file.spool.close()
-        yield pa.record_batch({"found": pa.array(found, pa.string())})
+        told = [json.dumps(asdict(one)) for one in found]
+        yield pa.record_batch({"found": pa.array(told, pa.string())})
+
+    def _finish(self, files: dict[str, "_File"], value: str) -> Found:
+        with files[value].spool:
+            return self._store(value, files.pop(value))
 
     def _store(self, value: str, file: "_File") -> Found:
         import obstore

@@ -109,6 +109,8 @@ class StagedSink:
         )
         partition = F.date_format(missing[-1].time_column, _PATTERNS[missing[-1].granularity])
         frame = frame.coalesce(max(1, rows // _TASK_ROWS)).withColumn(PARTITION, partition)
+        # Whoever writes has few files open then; Spark itself would ask for the same order.
+        frame = frame.sortWithinPartitions(PARTITION)
         # A name no attempt has used: what a killed one left is never taken for ours.
         name = f"{self.checkpoint.owner}/{missing[-1].id}-{uuid.uuid4().hex}"
         files = writing.write(frame, table, name)
