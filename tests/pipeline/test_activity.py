@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from tests.pipeline import log_rows
 from tests.pipeline.filestore_story import NODE, story, tell
 from tests.pipeline.tables import ask, through
+from tristore.errors import CheckpointMismatch
 from tristore.pipeline import jobs, log
 from tristore.pipeline.session import PipelineConfig
 
@@ -83,3 +84,13 @@ def test_an_event_with_any_number_in_it_is_a_row_and_stops_nobody(
     rows = [row for batch in log.read_activity(database_url, 0, 1) for row in batch.to_pylist()]
     names = ("size_bytes", "size_delta", "duration_ms", "journal_id")
     assert [[row[name] for name in names] for row in rows] == [[found] * 4]
+
+
+def test_rows_that_the_log_lost_while_they_were_read_are_not_left_out(database_url: str) -> None:
+    story(database_url)
+    reading = log.read_activity(database_url, 0, 4)
+    log_rows.execute(database_url, "DELETE FROM bus.workflow_events WHERE ingress_sequence < 3")
+    log_rows.execute(database_url, "UPDATE bus.ingress_head SET earliest = 3")
+    with pytest.raises(CheckpointMismatch, match="was cut to 3"):
+        list(reading)
+    assert sum(batch.num_rows for batch in log.read_activity(database_url, 2, 4)) == 3

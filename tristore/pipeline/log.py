@@ -121,8 +121,14 @@ def read(database_url: str, after: int, through: int) -> Iterator["RecordBatch"]
 
 
 def read_activity(database_url: str, after: int, through: int) -> Iterator["RecordBatch"]:
-    """What filestore events of `(after, through]` are as rows."""
-    return _fetch(database_url, _sql.read_activity, after, through)
+    """What filestore events of `(after, through]` are as rows. Nothing tells how many there must
+    be, so it is looked at afterwards whether the log still had them all."""
+    yield from _fetch(database_url, _sql.read_activity, after, through)
+    if through > after and (earliest := head(database_url).earliest) > after + 1:
+        raise CheckpointMismatch(
+            f"the log was cut to {earliest} while ({after}, {through}] was read: try again, "
+            "which takes what is gone from `events`"
+        )
 
 
 def count_activity(database_url: str, after: int, through: int) -> int:
