@@ -106,3 +106,9 @@ def test_times_of_any_year_are_found_by_readers_of_statistics(tmp_path: Path) ->
     rows = table.place.table().to_pyarrow_dataset()
     old = rows.to_table(filter=ds.field("at") < datetime(1500, 1, 1, tzinfo=UTC))
     assert sorted(old["at"].to_pylist()) == times[:2]
+
+
+def test_what_a_late_task_still_writes_is_no_file_of_the_table(table: Table) -> None:
+    span = Span("e", 0, 3)
+    files(table, "0-0/_temporary/0/_temporary/attempt_1", span)
+    assert [file.rows for file in files(table, "0-0", span)] == [3]
