@@ -62,6 +62,8 @@ def test_a_slug_that_is_free_again_gets_another_folder(http: httpx.Client, api: 
     key = {"Idempotency-Key": "k"}
     body = b'{"at":"2026-11-15T10:00:00Z","station":"a"}'
     first = one.send(body, "application/x-ndjson", key).json()["ingestId"]
+    asked = http.post(f"{one.path}/exports", json={})
+    assert asked.status_code == 202
 
     http.delete(one.path)
     told = http.get(f"{BASE}/ingests/{first}").json()
@@ -70,6 +72,8 @@ def test_a_slug_that_is_free_again_gets_another_folder(http: httpx.Client, api: 
     assert value(api.database, where, one.slug) != before
     again = one.send(body, "application/x-ndjson", key)
     assert again.status_code == 202 and again.json()["ingestId"] != first
+    export = http.get(asked.headers["location"]).json()
+    assert (export["state"], export["error"]) == ("failed", "the dataset was deleted")
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,8 @@ class Datasets:
             before = await lock(conn, slug)
             if before is None or not before.active:
                 raise NotFound("there is no such dataset")
-            for query in (_sql.fail_staged, _sql.release_keys, _sql.forget_partitions):
+            queries = (_sql.fail_staged, _sql.fail_exports, _sql.release_keys)
+            for query in (*queries, _sql.forget_partitions):
                 await conn.execute(query, {"slug": slug})
             await conn.execute(_sql.delete, {"slug": slug, "actor": actor})
 

@@ -67,6 +67,12 @@ WHERE slug = %(slug)s
 UPDATE timestore.ingest_batches SET state = 'failed', error = 'the dataset was deleted'
 WHERE dataset = %(slug)s AND state = 'staged'
 
+-- name: fail_exports
+-- One that still waits would write out the rows of another dataset of this name, which may be
+-- meant for other readers.
+UPDATE timestore.exports SET state = 'failed', error = 'the dataset was deleted'
+WHERE dataset = %(slug)s AND state = 'queued'
+
 -- name: release_keys
 -- A dataset made anew has not seen what an earlier one of its name has.
 UPDATE timestore.ingest_batches SET idempotency_key = NULL
