@@ -189,10 +189,9 @@ def test_on_s3_an_export_that_died_is_written_anew(on_s3: Tools) -> None:
     bucket = store(on_s3.config.tables_root, on_s3.config.tables_options)
 
     def objects(target: str) -> list[str]:
-        found = [
-            item["path"] for page in obstore.list(bucket, f"_exports/{target}/") for item in page
-        ]
-        return [path.partition(f"_exports/{target}/")[2] for path in found]
+        folder = f"_exports/{target}/" if target else "_exports/"
+        found = [item["path"] for page in obstore.list(bucket, folder) for item in page]
+        return [path.partition(folder)[2] for path in found]
 
     for format in ("parquet", "csv", "delta"):
         failpoints.arm("exporting.after_write:raise:1")
@@ -208,6 +207,16 @@ def test_on_s3_an_export_that_died_is_written_anew(on_s3: Tools) -> None:
     obstore.put(bucket, "_exports/theirs/file", b"x")
     assert not carry_out(on_s3, "csv", "theirs")
     assert objects("theirs") == ["file"]
+    # Nor does an attempt that follows one which never came to look.
+    url = on_s3.config.database_url
+    number = exports.queue(url, "events", "csv", "theirs", (None, None))
+    assert exports.claim(url, number) is not None
+    exports.resume(url)
+    second = exports.claim(url, number)
+    assert second is not None and second.attempts == 2
+    assert not exporting.run(on_s3, second)
+    assert objects("theirs") == ["file"]
+    assert not [path for path in objects("") if path.startswith(".")]
 
 
 def upload(folder: Path, config: PipelineConfig) -> None:

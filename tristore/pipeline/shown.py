@@ -16,7 +16,7 @@ _MANIFEST = "_export.json"
 
 def aside(place: Place, export: Export) -> str:
     """S3 knows no renaming: there the files lie where they will be, and the manifest comes last."""
-    return f".{export.id}.partial" if place.local else export.target
+    return _claims(export) if place.local else export.target
 
 
 class Taken(Terminal):
@@ -25,22 +25,35 @@ class Taken(Terminal):
 
 
 def make_room(place: Place, export: Export) -> None:
-    """Removes what an earlier attempt has left. On S3 the first one finds only what others have."""
+    """Removes what an earlier attempt has left."""
+    drop(place, export)
     if place.local is not None:
-        drop(place, export)
         (place.local / aside(place, export)).mkdir(parents=True)
-    elif export.attempts > 1:
-        drop(place, export)
-    elif s3_folders.files(place, export.target):
+        return
+    if s3_folders.files(place, export.target):
         raise Taken(export)
+    _claim(place, export)
 
 
 def drop(place: Place, export: Export) -> None:
     """What was written aside, and will never be shown."""
-    if place.local is None:
-        s3_folders.remove(place, export.target)
-    else:
+    if place.local is not None:
         shutil.rmtree(place.local / aside(place, export), ignore_errors=True)
+    elif s3_folders.files(place, _claims(export)):
+        s3_folders.remove(place, export.target)
+        s3_folders.remove(place, _claims(export))
+
+
+def _claim(place: Place, export: Export) -> None:
+    """Says on S3 that what will lie at the target is ours: an attempt may end before it looks."""
+    import obstore
+
+    store = s3_files.store(place.uri, place.options)
+    obstore.put(store, f"{_claims(export)}/claim", export.target.encode())
+
+
+def _claims(export: Export) -> str:
+    return f".{export.id}.partial"
 
 
 def show(place: Place, export: Export, told: dict[str, Any]) -> None:
@@ -49,6 +62,7 @@ def show(place: Place, export: Export, told: dict[str, Any]) -> None:
         import obstore
 
         obstore.put(s3_files.store(place.uri, place.options), _manifest(export), text)
+        s3_folders.remove(place, _claims(export))
         return
     folder = place.local / aside(place, export)
     (folder / _MANIFEST).write_bytes(text)
