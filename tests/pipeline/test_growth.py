@@ -29,7 +29,7 @@ def change(type: str, path: str, delta: int, size: int, **more: Any) -> dict[str
     return {"type": type, "path": path, "size_delta": delta, "size_bytes": size, **more}
 
 
-def sums(frame: DataFrame) -> dict[str, tuple[int, ...]]:
+def sums(frame: DataFrame) -> dict[str, tuple[int | None, ...]]:
     return {row.prefix: tuple(row[name] for name in SUMS) for row in frame.collect()}
 
 

@@ -42,7 +42,7 @@ class Task:
         try:
             for batch in batches:
                 for value, rows in _split(batch, self.partition):
-                    file = files[value] = files.pop(value, None) or _File()
+                    file = files[value] = files.pop(value) if value in files else _File()
                     file.add(rows)
                     if len(files) > _MOST_OPEN:
                         found.append(self._finish(files, next(iter(files))))
