@@ -1,11 +1,13 @@
 -- Anybody may publish events that are called filestore.…, and JSON knows 10.0, 1e30 and texts where
 -- a number is expected: a cast would fail for the whole range in which such an event lies, and with
 -- it the pipeline and every query. Beyond 2^53 programs disagree about JSON's numbers, and a few
--- such sizes would be more than their sum can hold. Stable, as what it calls is: otherwise it would
--- not become part of the query, and cost three times as much.
+-- such sizes would be more than their sum can hold. Nearly all values go the first, quick way.
+-- Stable, as what it calls is: otherwise it would not become part of the query, and cost more.
 CREATE FUNCTION bus.whole_number(value text) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN CASE WHEN pg_input_is_valid(value, 'numeric')
+RETURN CASE
+    WHEN length(value) < 16 AND pg_input_is_valid(value, 'bigint') THEN value::bigint
+    WHEN pg_input_is_valid(value, 'numeric')
     THEN CASE WHEN value::numeric BETWEEN -9007199254740992 AND 9007199254740992
         THEN value::numeric::bigint END
 END;

@@ -2,9 +2,9 @@
 
 from tristore.db.migrations import sql
 
-revision = "0008_activity_numbers"
-down_revision = "0007_dataset_keys"
+revision = "0009_activity_numbers"
+down_revision = "0008_mount_keys"
 
 
 def upgrade() -> None:
-    sql.run("0008_activity_numbers.sql")
+    sql.run("0009_activity_numbers.sql")
