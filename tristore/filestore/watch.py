@@ -82,11 +82,14 @@ class MountWatch:
         self._pool = pool
         self._settings = settings
         self._mount = mount
-        self._root = str(mount.config["root"])
         self._known = os.stat_result((0,) * 10)
         self._watching = watching
         # When each path was first hinted at, and when it is looked at next.
         self._waiting: dict[str, tuple[float, float]] = {}
+
+    @property
+    def _root(self) -> str:
+        return str(self._mount.config["root"])
 
     async def run(self) -> None:
         while True:
