@@ -40,8 +40,6 @@ def run(tools: Tools, export: Export, stopping: Callable[[], bool] = lambda: Fal
     try:
         _run(tools, export)
         return True
-    except shown.Taken as error:
-        exports.fail(tools.config.database_url, export, str(error), for_good=True)
     except Terminal as error:
         _fail(tools, export, str(error), for_good=True)
     except Exception:

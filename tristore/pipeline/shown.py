@@ -19,11 +19,6 @@ def aside(place: Place, export: Export) -> str:
     return _claims(export) if place.local else export.target
 
 
-class Taken(Terminal):
-    def __init__(self, export: Export) -> None:
-        super().__init__(f"something lies at {export.target} already; choose another target")
-
-
 def make_room(place: Place, export: Export) -> None:
     """Removes what an earlier attempt has left."""
     drop(place, export)
@@ -31,7 +26,7 @@ def make_room(place: Place, export: Export) -> None:
         (place.local / aside(place, export)).mkdir(parents=True)
         return
     if s3_folders.files(place, export.target):
-        raise Taken(export)
+        raise _taken(export)
     _claim(place, export)
 
 
@@ -91,8 +86,12 @@ def _stored_manifest(place: Place, export: Export) -> dict[str, Any] | None:
 
 def _own(told: dict[str, Any], export: Export) -> dict[str, Any]:
     if told["exportId"] != export.id:
-        raise Taken(export)
+        raise _taken(export)
     return told
+
+
+def _taken(export: Export) -> Terminal:
+    return Terminal(f"something lies at {export.target} already; choose another target")
 
 
 def _manifest(export: Export) -> str:
