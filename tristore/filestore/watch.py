@@ -82,7 +82,8 @@ class MountWatch:
         self._pool = pool
         self._settings = settings
         self._mount = mount
-        self._known = os.stat_result((0,) * 10)
+        # Device and inode of the folder that is watched.
+        self._known: tuple[int, int] | None = None
         self._watching = watching
         # When each path was first hinted at, and when it is looked at next.
         self._waiting: dict[str, tuple[float, float]] = {}
@@ -114,7 +115,7 @@ class MountWatch:
         blobs = await open_blobs(self._mount, self._settings)
         try:
             # Before the watches are set: a folder that comes in between is found to be another.
-            self._known = os.stat(self._root)
+            self._known = _identity(self._root)
             async with notices(self._root) as watching:
                 self._watching.add(self._mount.id)
                 yield blobs, watching
@@ -153,7 +154,7 @@ class MountWatch:
         nothing as long as a process has it open, and of one that is covered by a disk nothing ever.
         """
         try:
-            return os.path.samestat(os.stat(self._root), self._known)
+            return _identity(self._root) == self._known
         except OSError:
             return False
 
@@ -224,3 +225,8 @@ class MountWatch:
         except DATABASE_AWAY:
             obey_cancellation()
         return RETRY_SECONDS if loss == "exhausted" else AWAY_SECONDS
+
+
+def _identity(folder: str) -> tuple[int, int]:
+    found = os.stat(folder)
+    return found.st_dev, found.st_ino

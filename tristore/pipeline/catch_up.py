@@ -5,7 +5,7 @@ from dataclasses import replace
 from deltalake import Schema
 from pyspark.sql import DataFrame, SparkSession
 
-from tristore.pipeline import history, log, source
+from tristore.pipeline import history, log, same_history, source
 from tristore.pipeline.checkpoint import Span
 from tristore.pipeline.feeds import EVENTS, Feed, frame
 from tristore.pipeline.history import Range
@@ -18,6 +18,8 @@ _COLUMNS = {source.NAME: log.SCHEMA, source.ACTIVITY: log.ACTIVITY_SCHEMA}
 def prepare(spark: SparkSession, sink: Sink, feed: Feed) -> None:
     """A table that was not fed for a while (new, or switched off) gets what it lacks in one batch;
     any other that does not end where the checkpoint does is refused."""
+    if feed.table.name == EVENTS:
+        same_history.check(sink.config.database_url, feed.table)
     if feed.table.name == EVENTS or _behind(sink, feed) is None:
         feed.table.refuse_foreign(sink.checkpoint)
     if not feed.table.exists():

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tristore.pipeline import catch_up, log, reach, same_history, source
+from tristore.pipeline import catch_up, log, reach, source
 from tristore.pipeline.checkpoint import Checkpoint
 from tristore.pipeline.feeds import EVENTS, feeds
 from tristore.pipeline.lifecycle import Lifecycle
@@ -82,8 +82,6 @@ def _writer(spark: SparkSession, config: PipelineConfig, locks: TableLocks) -> D
     stream = spark.readStream.format(source.NAME).options(**_options(config, checkpoint)).load()
     sink = Sink(feeds(config), checkpoint, config, locks)
     for feed in sink.feeds:
-        if feed.table.name == EVENTS:
-            same_history.check(config.database_url, feed.table)
         catch_up.prepare(spark, sink, feed)
     writer = stream.writeStream.queryName(EVENTS).option("checkpointLocation", str(folder))
     log.record(config.database_url, checkpoint.finished())

@@ -18,6 +18,8 @@ from tristore.timestore.retention import Retention
 from tristore.timestore.schemas import Column, check
 
 _sql = load("tristore.timestore", "datasets.sql")
+# What is left of a dataset that goes, so that another of its name does not meet it.
+_FORGET = (_sql.fail_staged, _sql.fail_exports, _sql.release_keys, _sql.forget_partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,7 @@ class Datasets:
             before = await lock(conn, slug)
             if before is None or not before.active:
                 raise NotFound("there is no such dataset")
-            queries = (_sql.fail_staged, _sql.fail_exports, _sql.release_keys)
-            for query in (*queries, _sql.forget_partitions):
+            for query in _FORGET:
                 await conn.execute(query, {"slug": slug})
             await conn.execute(_sql.delete, {"slug": slug, "actor": actor})
 
